@@ -1,0 +1,95 @@
+"""The frozen records that pass between the parts: what was drawn, what came of it, and what to do with it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curricula.errors import CurriculaValueError
+
+Reason = Literal["signal", "explore", "probe", "review", "repeat"]
+Status = Literal["ok", "error", "stale", "cancelled"]
+STATUSES: tuple[Status, ...] = ("ok", "error", "stale", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A prompt chosen for one group of rollouts.
+
+    Attributes:
+        ticket: Names this draw in `tell` and `cancel`; unique within a curriculum.
+        index: Row of the prompt in the pool.
+        key: Stable identity of the prompt: its uid, else a hash of its content.
+        environment: Name of the prompt's environment.
+        propensity: Probability in (0, 1] that this ask would include this prompt.
+        policy_version: Version of the policy that the rollouts were asked for.
+        reason: Why it was drawn: for its signal, to explore, as a random probe, to review a mastered
+            prompt, or as a repeat because nothing else was eligible.
+    """
+
+    ticket: int
+    index: int
+    key: str
+    environment: str
+    propensity: float
+    policy_version: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupOutcome:
+    """What came of one draw: the group's rewards, and how it ended.
+
+    Attributes:
+        ticket: The draw's ticket; None for outcomes from elsewhere (a log), which are taken by `index`.
+        rewards: Shape (G,); NaN where a rollout could not be scored.
+        successes: Shape (G,), the raw result in [0, 1] where `rewards` are shaped; NaN as above.
+        tokens: Shape (G,), tokens generated per rollout.
+        status: "ok", or what went wrong. Only ok outcomes teach.
+        policy_version: Version that generated the group; None takes the draw's.
+        interrupted: Shape (G,), True where generation was cut short on purpose.
+        index: Row in the pool, for outcomes without a ticket.
+
+    Raises:
+        CurriculaValueError: A shape, a status or a value that cannot be.
+    """
+
+    ticket: int | None
+    rewards: ArrayLike
+    successes: ArrayLike | None = None
+    tokens: ArrayLike | None = None
+    status: Status = "ok"
+    policy_version: int | None = None
+    interrupted: ArrayLike | None = None
+    index: int | None = None
+
+    def __post_init__(self) -> None:
+        rewards = _column("rewards", self.rewards, None)
+        object.__setattr__(self, "rewards", rewards)
+        for name in ("successes", "tokens", "interrupted"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _column(name, value, rewards.shape))
+        if self.status not in STATUSES:
+            raise CurriculaValueError(f"GroupOutcome.status: expected one of {', '.join(STATUSES)}; got {self.status!r}")
+        if self.ticket is None and self.index is None:
+            raise CurriculaValueError("GroupOutcome: expected a ticket, or the index of the prompt; got neither")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a group should be trained on, and why (not)."""
+
+    keep: bool
+    reason: str
+
+
+def _column(name: str, value: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[np.float64]:
+    try:
+        column = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CurriculaValueError(f"GroupOutcome.{name}: expected numbers, NaN where unscorable; got {value!r}") from error
+    if column.ndim != 1 or column.size == 0 or (shape is not None and column.shape != shape):
+        expected = "(G,) with G >= 1" if shape is None else str(shape)
+        raise CurriculaValueError(f"GroupOutcome.{name}: expected shape {expected}; got {column.shape}")
+    return column
