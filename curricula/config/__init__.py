@@ -1,0 +1,35 @@
+"""The mix in YAML: one schema for the drop-in sampler, the launcher and the simulator."""
+
+from curricula.config.load import as_config, load_mix
+from curricula.config.schema import (
+    BanditConfig,
+    BeliefConfig,
+    CurriculumConfig,
+    EnvironmentConfig,
+    MonitorConfig,
+    ObjectiveConfig,
+    SelectionConfig,
+    ShareConfig,
+    SuccessConfig,
+    ZeroVarianceConfig,
+)
+from curricula.config.shares import check_shares, share_bounds
+from curricula.config.write import resolved
+
+__all__ = [
+    "BanditConfig",
+    "BeliefConfig",
+    "CurriculumConfig",
+    "EnvironmentConfig",
+    "MonitorConfig",
+    "ObjectiveConfig",
+    "SelectionConfig",
+    "ShareConfig",
+    "SuccessConfig",
+    "ZeroVarianceConfig",
+    "as_config",
+    "check_shares",
+    "load_mix",
+    "resolved",
+    "share_bounds",
+]

@@ -1,0 +1,161 @@
+"""From a validation error to one line: where, what was expected, what was given, what to do."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from curricula.config.schema import Origin, Path, ascii_safe, shown
+from curricula.errors import ConfigError
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "string_too_short": "text that is not empty",
+    "bool_type": "true or false",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+    "dict_type": "a mapping of keys",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "invalid_key": "a key of text",
+}
+_BOUNDS = {
+    "greater_than": ("gt", ">"),
+    "greater_than_equal": ("ge", ">="),
+    "less_than": ("lt", "<"),
+    "less_than_equal": ("le", "<="),
+}
+
+
+def config_error(origin: Origin, path: Sequence[str | int], message: str, line: int | None = None) -> ConfigError:
+    """`FILE: key.path (line N): message` as an error; each part that is unknown is left out."""
+    line = line if line is not None else _line_of(tuple(path), origin.lines)
+    place = dotted(path)
+    at = f" (line {line})" if line else ""
+    head = f"{origin.where}: {place}{at}" if place else f"{origin.where}{at}"
+    return ConfigError(ascii_safe(f"{head}: {message}"))
+
+
+def explain(
+    error: ValidationError, origin: Origin, model: type[BaseModel], under: Sequence[str | int] = ()
+) -> ConfigError:
+    """The first thing wrong, in one line, and how many more there are.
+
+    Args:
+        error: What pydantic raised.
+        origin: Where the value came from.
+        model: The model that was validated, for the names of its keys.
+        under: Path of the validated value within the mix.
+    """
+    details = error.errors(include_url=False)
+    first = details[0]
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    path = [part for part in first["loc"] if part != "[key]"]
+    return config_error(origin, [*under, *path], _message(first, model) + more)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the closest known word, else all of them.
+
+    >>> did_you_mean("curiculum", ["curriculum", "monitor"])
+    'did you mean curriculum?'
+    >>> did_you_mean("zzz", ["curriculum", "monitor"])
+    'known: curriculum, monitor'
+    """
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path as it is written in messages.
+
+    >>> dotted(("environments", "two words", "levels", 0))
+    "environments.'two words'.levels[0]"
+    """
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += ("." if text else "") + (part if re.fullmatch(r"[\w-]+", part) and len(part) <= 60 else shown(part))
+    return text
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, got, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "curricula":
+        return str(context["text"])
+    if kind == "extra_forbidden":
+        parent = _at(model, detail["loc"][:-1])
+        hint = did_you_mean(str(detail["loc"][-1]), parent.model_fields) if parent else "remove it"
+        return f"expected a known key; got {shown(detail['loc'][-1])}; {hint}"
+    if kind == "missing":
+        expected = "this key" if isinstance(detail["loc"][-1], str) else "one more item"
+        return f"expected {expected}; got nothing; add it"
+    if kind in ("literal_error", "enum"):
+        options = re.findall(r"'([^']*)'", str(context["expected"]))
+        close = difflib.get_close_matches(got, options, n=1) if isinstance(got, str) else []
+        hint = f"did you mean {close[0]}?" if close else "choose one"
+        return f"expected one of {', '.join(options)}; got {shown(got)}; {hint}"
+    if kind in _BOUNDS:
+        name, sign = _BOUNDS[kind]
+        return f"expected a number {sign} {context[name]}; got {shown(got)}; change it"
+    if kind in ("too_long", "too_short"):
+        length = context.get("max_length", context.get("min_length"))
+        return f"expected a list of {length}; got {context['actual_length']} items"
+    expected = _EXPECTED.get(kind)
+    if expected is None:
+        return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; got {shown(got)}"
+    hint = "put it in quotes" if kind == "string_type" and isinstance(got, bool | int | float) else _hint(expected, got)
+    return f"expected {expected}; got {shown(got)}" + (f"; {hint}" if hint else "")
+
+
+def _hint(expected: str, got: object) -> str:
+    if "number" in expected and isinstance(got, str) and re.fullmatch(r"[-+.\deE_]+", got):
+        return "remove the quotes"
+    return ""
+
+
+def _line_of(path: Path, lines: Mapping[Path, int]) -> int | None:
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path) if path else None
+
+
+def _at(model: type[BaseModel], path: Iterable[str | int]) -> type[BaseModel] | None:
+    kind: Any = model
+    for part in path:
+        kind = _step(kind, part)
+    return _find(kind, lambda k: isinstance(k, type) and issubclass(k, BaseModel))
+
+
+def _step(kind: Any, part: str | int) -> Any:
+    owner = _find(kind, lambda k: isinstance(k, type) and issubclass(k, BaseModel))
+    if owner is not None and isinstance(part, str) and part in owner.model_fields:
+        return owner.model_fields[part].annotation
+    container = _find(kind, lambda k: get_origin(k) in (dict, tuple, list))
+    if container is None:
+        return None
+    arguments = get_args(container)
+    return arguments[1] if get_origin(container) is dict else arguments[0]
+
+
+def _find(kind: Any, test: Callable[[Any], bool]) -> Any:
+    if kind is None:
+        return None
+    if test(kind):
+        return kind
+    if get_origin(kind) in (Union, UnionType) or hasattr(kind, "__metadata__"):
+        for part in get_args(kind):
+            if (found := _find(part, test)) is not None:
+                return found
+    return None

@@ -1,0 +1,233 @@
+"""The schema of a mix: every key has a default, an unknown key is an error, and no type is guessed at.
+
+A key without a value (`seed:` and nothing after it) takes its default, as YAML's users expect.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
+
+Path = tuple[str | int, ...]
+
+Levels = Annotated[tuple[int, int], Field(strict=False)]
+"""`[low, high]`, both included."""
+
+
+def problem(expected: str, got: str, hint: str = "") -> PydanticCustomError:
+    """The error of a check of our own; `explain` puts the place in front of it."""
+    text = f"expected {expected}; got {got}" + (f"; {hint}" if hint else "")
+    return PydanticCustomError("curricula", "{text}", {"text": text})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a mix came from, for messages; all origins are equal, so that mixes compare by what they say.
+
+    Attributes:
+        where: The file, or a word for what was given instead.
+        lines: Line of each key and item in it.
+    """
+
+    where: str = field(default="config", compare=False)
+    lines: Mapping[Path, int] = field(default_factory=dict[Path, int], compare=False)
+
+
+class Section(BaseModel):
+    """A mapping of the mix: frozen, without unknown keys, and strict about types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _absent(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        given = cast("Mapping[Any, Any]", data)
+        fields = cls.model_fields
+        return {k: v for k, v in given.items() if v is not None or k not in fields or fields[k].is_required()}
+
+
+class ShareConfig(Section):
+    """Bounds on an environment's share of the draws; a missing floor is min(0.05, 0.5 / environments)."""
+
+    floor: Annotated[float, Field(ge=0, le=1)] | None = None
+    cap: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "ShareConfig":
+        if self.floor is not None and self.floor > self.cap:
+            raise problem(
+                f"floor <= cap (cap is {self.cap:g})", f"floor {self.floor:g}", "lower the floor or raise the cap"
+            )
+        return self
+
+
+class EnvironmentConfig(Section):
+    """One environment: where its prompts come from, how they are scored, what share it may have."""
+
+    source: dict[str, Any] | None = None
+    reward: str | None = None
+    weight: Annotated[float, Field(gt=0)] | None = None
+    share: ShareConfig = ShareConfig()
+    levels: Levels | None = None
+
+    @model_validator(mode="after")
+    def _coherent(self) -> "EnvironmentConfig":
+        if self.levels is not None and self.levels[0] > self.levels[1]:
+            raise problem("levels: [low, high] with low <= high", f"{list(self.levels)}")
+        if self.reward is not None and self.source is None:
+            raise problem("a source beside reward", "reward alone", "without a source the trainer's own rewards score")
+        return self
+
+
+class SuccessConfig(Section):
+    """What success is, where rewards are not rates: a reward function's name and a threshold or a range."""
+
+    reward: str | None = None
+    threshold: float | None = None
+    range: Annotated[tuple[float, float], Field(strict=False)] | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "SuccessConfig":
+        if self.threshold is not None and self.range is not None:
+            raise problem("either threshold or range", "both", "remove one of them")
+        if self.range is not None and self.range[0] >= self.range[1]:
+            raise problem("range: [a, b] with a < b", f"{list(self.range)}")
+        return self
+
+
+class BanditConfig(Section):
+    """How the draws are shared among the environments."""
+
+    type: Literal["discounted_thompson", "size_proportional"] = "discounted_thompson"
+    discount: Annotated[float, Field(gt=0, le=1)] = 0.99
+
+
+class BeliefConfig(Section):
+    """How each prompt's pass rate is believed and forgotten."""
+
+    type: Literal["decayed_beta"] = "decayed_beta"
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.9
+    strength: Annotated[float, Field(gt=0)] = 2.0
+
+
+class ObjectiveConfig(Section):
+    """What a group is worth; `normaliser` says what the trainer divides its advantages by."""
+
+    type: Literal["signal_per_token", "signal", "uniform"] = "signal_per_token"
+    normaliser: Literal["batch", "group"] = "batch"
+
+
+class ZeroVarianceConfig(Section):
+    """Groups whose results differ by no more than `tolerance` are not trained on."""
+
+    type: Literal["zero_variance"] = "zero_variance"
+    tolerance: Annotated[float, Field(ge=0)] = 1e-6
+
+
+class SelectionConfig(Section):
+    """The curriculum itself."""
+
+    bandit: BanditConfig = BanditConfig()
+    belief: BeliefConfig = BeliefConfig()
+    objective: ObjectiveConfig = ObjectiveConfig()
+    filters: Annotated[tuple[ZeroVarianceConfig, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
+    probe: Annotated[float, Field(gt=0, le=1)] = 0.05
+    candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    expiry: Annotated[int, Field(ge=1, le=2**31)] = 1000
+
+
+def _names(value: Any) -> Any:
+    if value == "auto":
+        return "auto"
+    if isinstance(value, list | tuple):
+        items = tuple(cast("list[Any] | tuple[Any, ...]", value))
+        if all(isinstance(item, str) and item for item in items):
+            return items
+    raise problem("auto, or a list of trackers' names", shown(cast("Any", value)))
+
+
+class MonitorConfig(Section):
+    """What is measured over how many groups, and which trackers hear of it."""
+
+    window: Annotated[int, Field(ge=8, le=1_000_000)] = 512
+    trackers: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_names)] = "auto"
+
+
+class CurriculumConfig(Section):
+    """A whole mix. `Curriculum` reads environments, success and curriculum; hosts read the rest.
+
+    >>> CurriculumConfig().curriculum.belief.decay
+    0.9
+    """
+
+    environments: dict[str, EnvironmentConfig] = {}
+    environment_column: Annotated[str, Field(min_length=1)] = "environment"
+    key: Annotated[str, Field(min_length=1)] | None = None
+    success: SuccessConfig = SuccessConfig()
+    curriculum: SelectionConfig = SelectionConfig()
+    monitor: MonitorConfig = MonitorConfig()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    model: Annotated[str, Field(min_length=1)] | None = None
+    trainer: dict[str, Any] = {}
+    _origin: Origin = PrivateAttr(default_factory=Origin)
+
+    @property
+    def origin(self) -> Origin:
+        """Where this mix came from, for messages."""
+        return self._origin
+
+    def from_origin(self, origin: Origin) -> "CurriculumConfig":
+        """This mix, knowing where it came from."""
+        mix = self.model_copy()
+        mix._origin = origin
+        return mix
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_environments(cls, data: Any) -> Any:
+        # `sums:` with nothing after it is an environment with every default.
+        if not isinstance(data, Mapping):
+            return data
+        given = cast("Mapping[Any, Any]", data)
+        if not isinstance(named := given.get("environments"), Mapping):
+            return given
+        entries = cast("Mapping[Any, Any]", named)
+        return {**given, "environments": {k: {} if v is None else v for k, v in entries.items()}}
+
+    @model_validator(mode="after")
+    def _named(self) -> "CurriculumConfig":
+        for name in self.environments:
+            if not name.strip() or not name.isprintable() or len(name) > 200:
+                raise problem("environments named by 1 to 200 printable characters", shown(name))
+        return self
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: one short line.
+
+    >>> shown({"a": 1, "b": 2}), shown("x" * 99), shown(None)
+    ('a mapping of 2 keys', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'", 'nothing')
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, Mapping):
+        return f"a mapping of {len(cast('Mapping[Any, Any]', value))} keys"
+    if isinstance(value, str):
+        return ascii_safe(repr(value if len(value) <= 40 else value[:39] + "…"))
+    if isinstance(value, list | tuple):
+        items = cast("list[Any] | tuple[Any, ...]", value)
+        inner = ", ".join(shown(item) for item in items[:4])
+        return f"[{inner}{', …' if len(items) > 4 else ''}]"[:80]
+    if isinstance(value, bool | int | float):
+        text = str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a number of more than 20 digits"
+        return text.lower() if isinstance(value, bool) else text
+    return f"{type(value).__name__}"
+
+
+def ascii_safe(text: str) -> str:
+    """The text without line breaks, control characters or lone surrogates, so that it can be printed anywhere."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)
