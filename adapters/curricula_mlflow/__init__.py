@@ -1,0 +1,9 @@
+"""Logs a curriculum's metrics to the MLflow run that the trainer already has."""
+
+from curricula.versions import require
+
+require("mlflow", {"mlflow": ">=3.17,<3.19"})
+
+from curricula_mlflow.tracker import MLflowTracker  # noqa: E402  (the check comes before the host's import)
+
+__all__ = ["MLflowTracker"]
