@@ -17,7 +17,14 @@ _UNSAFE = re.compile(r"[^\w.\- :/]")
 
 
 class Tracker(Protocol):
-    """Takes metrics to an experiment tracker. No method raises for a failure of the tracker itself."""
+    """Takes metrics to an experiment tracker. No method raises for a failure of the tracker itself.
+
+    Attributes:
+        name: The host's name, as in the trainer's `report_to`: what the trainer reports there itself need
+            not be logged again.
+    """
+
+    name: str
 
     def start(self, resolved: str, step: int) -> bool:
         """Joins the run that is active now and records the resolved mix.
@@ -93,15 +100,22 @@ def metric_name(text: str, longest: int = _LONGEST) -> str:
 
 
 def metric_names(texts: Iterable[str]) -> dict[str, str]:
-    """`metric_name` of each text; names that would collide, by case too, get a digest of their text.
+    """`metric_name` of each text; names that would collide get a digest of their text.
+
+    Collisions are looked for as the narrowest tracker sees the names: TRL's way to MLflow puts `_` for
+    everything outside ASCII, and some databases do not tell upper from lower case.
 
     Example:
         >>> metric_names(["a?", "a!", "b"])
         {'a?': 'a_-71f63a45', 'a!': 'a_-1f755ab4', 'b': 'b'}
     """
     names = {text: metric_name(text) for text in texts}
-    uses = Counter(name.casefold() for name in names.values())
-    return {text: name if uses[name.casefold()] == 1 else _cut(name, text, _LONGEST) for text, name in names.items()}
+    uses = Counter(_narrow(name) for name in names.values())
+    return {text: name if uses[_narrow(name)] == 1 else _cut(name, text, _LONGEST) for text, name in names.items()}
+
+
+def _narrow(name: str) -> str:
+    return re.sub(r"[^\x20-\x7e]", "_", name).lower()
 
 
 def _cut(name: str, text: str, longest: int) -> str:

@@ -2,7 +2,7 @@
 
 from curricula.versions import require
 
-require("mlflow", {"mlflow": ">=3.17,<3.19"})
+require("mlflow")
 
 from curricula_mlflow.tracker import MLflowTracker  # noqa: E402  (the check comes before the host's import)
 

@@ -39,6 +39,8 @@ class MLflowTracker:
         False
     """
 
+    name = "mlflow"
+
     def __init__(self, patience: float = 10.0) -> None:
         self._patience = patience
         self._run_id: str | None = None
