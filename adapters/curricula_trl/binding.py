@@ -1,0 +1,265 @@
+"""One trainer's tie to its curriculum: every generation round asks, binds rows, and tells what came of them.
+
+The loader stays TRL's clock. What it delivers is only a count; which prompts are generated for is decided
+when TRL generates, so no outcome is ever missing from a decision (the design calls this late binding).
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from curricula import (
+    CheckpointError,
+    CurriculaValueError,
+    Curriculum,
+    CurriculumConfig,
+    Draw,
+    GroupOutcome,
+    Verdict,
+    load_state,
+    save_state,
+)
+from curricula_trl.block import block_shape, in_block, load_block, save_block
+from curricula_trl.ranks import Ranks
+from curricula_trl.rows import Rows
+
+logger = logging.getLogger("curricula")
+
+FOLDER = "curricula"
+
+
+class Binding:
+    """Asks and tells for one trainer.
+
+    Attributes:
+        curriculum: The state; on rank 0 only, None elsewhere.
+        has_drawn: True once rollouts that the curriculum drew are there to train on.
+    """
+
+    def __init__(self, trainer: Any, rows: Rows, config: CurriculumConfig, curriculum: Curriculum | None) -> None:
+        self.ranks = Ranks(trainer.accelerator)
+        self.rows = rows
+        self.config = config
+        self.curriculum = curriculum
+        self.has_drawn = False
+        self._draws: list[Draw] = []
+        self._rewards: torch.Tensor | None = None
+        self._lengths: list[int] = []
+        self._success_column = _success_column(trainer, config)
+
+    def bind(self, trainer: Any, inputs: Sequence[Any]) -> list[dict[str, Any]]:
+        """Draws a prompt for every group and returns this rank's rows in place of the loader's."""
+        group_size = trainer.num_generations
+        groups = len(inputs) * self.ranks.world_size // group_size
+        version = int(trainer.state.global_step)
+        drawn = self.ranks.from_main(lambda: self._ask(groups, group_size, version))
+        self._draws = [Draw(*fields) for fields in drawn]
+        self._rewards = None
+        first = self.ranks.rank * len(inputs)
+        last = first + len(inputs)
+        columns = trainer._signature_columns if trainer.args.remove_unused_columns else None
+        rows: list[dict[str, Any]] = []
+        problem: str | None = None
+        try:
+            spans = [
+                (draw, min(last, start + group_size) - max(first, start))
+                for start, draw in zip(range(0, groups * group_size, group_size), self._draws, strict=True)
+                if start < last and start + group_size > first
+            ]
+            if self.ranks.world_size > 1:
+                problem = self._key_problem([draw for draw, _ in spans])
+            for draw, copies in spans:
+                rows.extend(self.rows.fetch(draw.index, copies, columns))
+        except Exception as error:
+            # Raised only after the others know, or they would wait for this rank for ever.
+            if self.ranks.world_size == 1:
+                self.cancel()
+                raise
+            problem = f"a row could not be read: {type(error).__name__}: {error}"
+        self.ranks.agree("draws", drawn, problem)
+        self.has_drawn = True
+        return rows
+
+    def capture(self, rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]) -> None:
+        """Keeps a round's gathered rewards, shape (B, functions) in global order, and this rank's lengths."""
+        self._rewards = rewards
+        self._lengths = [len(ids) for ids in completion_ids]
+
+    def observe(self, trainer: Any, output: dict[str, Any]) -> None:
+        """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages."""
+        if self._rewards is None:
+            raise CurriculaValueError(
+                f"{type(trainer).__name__} generated without calling _calculate_rewards; the curriculum learns from its "
+                "rewards. Call TRL's method in your subclass, or detach()"
+            )
+        tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
+        verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens))
+        self.ranks.agree("verdicts", verdicts)
+        keep = torch.tensor([keep for keep, _ in verdicts]).repeat_interleave(trainer.num_generations)
+        advantages = output["advantages"]
+        first = self.ranks.rank * len(advantages)
+        if not _trains_components(trainer):
+            advantages[~keep[first : first + len(advantages)].to(advantages.device)] = 0.0
+        self._draws, self._rewards = [], None
+
+    def cancel(self) -> None:
+        """Returns the prompts of a round that failed, so that a later one may draw them."""
+        if self.curriculum is not None and self._draws:
+            self.curriculum.cancel([draw.ticket for draw in self._draws])
+        self._draws, self._rewards = [], None
+
+    def metrics(self) -> dict[str, float]:
+        """The curriculum's metrics; empty on other ranks than 0."""
+        return {} if self.curriculum is None else self.curriculum.metrics()
+
+    def save(self, trainer: Any, checkpoint: Path) -> None:
+        """Writes `checkpoint/curricula/`: the curriculum by rank 0, the unfinished block by each rank.
+
+        It is written before TRL's own files, the last of which makes a checkpoint one: a run that is killed
+        in between leaves no checkpoint that lacks the curriculum.
+        """
+        folder = checkpoint / FOLDER
+        resumable = not trainer.args.save_only_model
+        self.ranks.from_main(lambda: self._save_state(trainer, folder))
+        if resumable and in_block(trainer):
+            folder.mkdir(parents=True, exist_ok=True)
+            save_block(folder / _block_name(self.ranks.rank), trainer._buffered_inputs)
+        self.ranks.barrier()
+
+    def load(self, trainer: Any, checkpoint: Path) -> None:
+        """Restores what `save` wrote; a checkpoint from before the curriculum starts a fresh one, and says so.
+
+        Raises:
+            CheckpointError: The state is damaged or is that of another data set.
+        """
+        folder = checkpoint / FOLDER
+        saved = self.ranks.from_main(lambda: self._load_state(folder))
+        if saved is None:
+            if self.ranks.is_main:
+                logger.warning("%s holds no curriculum state: the curriculum starts afresh from here", checkpoint)
+            return
+        trainer._step, trainer._buffered_inputs = 0, None
+        path = folder / _block_name(self.ranks.rank)
+        fits = saved["shape"] == block_shape(trainer)
+        if not saved["in_block"]:
+            trainer._step = saved["step"] if fits else 0
+        elif self.ranks.all_true(fits and path.is_file()):
+            trainer._step, trainer._buffered_inputs = saved["step"], load_block(path, trainer.accelerator.device)
+            self.has_drawn = True
+        elif self.ranks.is_main:
+            logger.warning(
+                "%s was saved in the middle of a generation block under other batch settings or ranks: its last "
+                "rollouts are generated again",
+                checkpoint,
+            )
+
+    def _ask(self, groups: int, group_size: int, version: int) -> list[list[Any]]:
+        assert self.curriculum is not None
+        draws = self.curriculum.ask(groups, group_size=group_size, policy_version=version)
+        return [
+            [d.ticket, d.index, d.key, d.environment, d.propensity, d.policy_version, d.reason] for d in draws
+        ]
+
+    def _key_problem(self, draws: Sequence[Draw]) -> str | None:
+        if not draws:
+            return None
+        size = len(self.rows)
+        if outside := [draw.index for draw in draws if draw.index >= size]:
+            return f"its data set has {size} rows; row {outside[0]} was drawn. Give every rank the same data set"
+        for draw, key in zip(draws, self.rows.keys([draw.index for draw in draws]), strict=True):
+            if key != draw.key and not draw.key.startswith(f"{key}#"):
+                return (
+                    f"row {draw.index} of its data set has key {key}, on rank 0 it has {draw.key}. "
+                    "Give every rank the same data set in the same order, and seed whatever shuffles it"
+                )
+        return None
+
+    def _tell(self, trainer: Any, tokens: np.ndarray) -> list[list[Any]]:
+        assert self.curriculum is not None and self._rewards is not None
+        size = trainer.num_generations
+        columns = self._rewards.detach().to("cpu", torch.float64).numpy()
+        weights = trainer.reward_weights.detach().to("cpu", torch.float64).numpy()
+        rewards = np.nansum(columns * weights, axis=1)
+        rewards[np.isnan(columns).all(axis=1)] = np.nan
+        rewards_NG = rewards.reshape(-1, size)
+        tokens_NG = tokens.reshape(-1, size)
+        raw_NG = None if self._success_column is None else columns[:, self._success_column].reshape(-1, size)
+        verdicts: list[Verdict] = self.curriculum.tell(
+            [
+                GroupOutcome(
+                    ticket=draw.ticket,
+                    rewards=rewards_NG[group],
+                    successes=None if raw_NG is None else raw_NG[group],
+                    tokens=tokens_NG[group],
+                )
+                for group, draw in enumerate(self._draws)
+            ]
+        )
+        return [[verdict.keep, verdict.reason] for verdict in verdicts]
+
+    def _save_state(self, trainer: Any, folder: Path) -> None:
+        assert self.curriculum is not None
+        save_state(
+            folder,
+            {
+                "curriculum": self.curriculum.state_dict(),
+                "step": int(trainer._step),
+                "in_block": in_block(trainer),
+                "shape": block_shape(trainer),
+            },
+        )
+
+    def _load_state(self, folder: Path) -> dict[str, Any] | None:
+        assert self.curriculum is not None
+        if not folder.is_dir():
+            return None
+        state = load_state(folder)
+        saved = _checked(state, folder)
+        self.curriculum.load_state_dict(state["curriculum"])
+        return saved
+
+
+def _checked(state: dict[str, Any], folder: Path) -> dict[str, Any]:
+    saved = {name: state.get(name) for name in ("step", "in_block", "shape")}
+    sound = (
+        isinstance(saved["step"], int)
+        and saved["step"] >= 0
+        and isinstance(saved["in_block"], bool)
+        and isinstance(saved["shape"], dict)
+        and isinstance(state.get("curriculum"), dict)
+    )
+    if not sound:
+        raise CheckpointError(f"{folder}: expected step, in_block, shape and curriculum; got {saved}. Resume from another")
+    return saved
+
+
+def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
+    name = config.success.reward
+    if name is None:
+        return None
+    names = list(trainer.reward_func_names)
+    if name not in names:
+        raise CurriculaValueError(f"success.reward: no reward function is called {name!r}; there are {', '.join(names)}")
+    return names.index(name)
+
+
+def _block_name(rank: int) -> str:
+    return f"block-{rank}.safetensors"
+
+
+def _trains_components(trainer: Any) -> bool:
+    # Rewards normalised one by one can teach where their sum does not vary: the sum's verdict must not stop them.
+    return getattr(trainer, "multi_objective_aggregation", "sum_then_normalize") != "sum_then_normalize"
+
+
+def _generated_tokens(output: dict[str, Any], lengths: Sequence[int]) -> torch.Tensor:
+    """Tokens that the policy generated, shape (B,): what tools put in between is not counted."""
+    device = output["completion_ids"].device
+    tokens = torch.tensor(lengths, dtype=torch.int64, device=device)
+    if (tool_mask := output.get("tool_mask")) is not None:
+        tokens -= ((tool_mask == 0) & (output["completion_mask"] != 0)).sum(dim=1)
+    return tokens

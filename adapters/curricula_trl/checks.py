@@ -1,0 +1,68 @@
+"""What `attach` refuses, each in one line that says why and what to do."""
+
+from typing import Any
+
+from torch.utils.data import IterableDataset as TorchIterableDataset
+
+from curricula import CurriculaValueError
+
+_HOOKS = ("_generate_and_score_completions", "_calculate_rewards", "_save_checkpoint", "_load_optimizer_and_scheduler")
+
+
+def check_trainer(trainer: Any) -> None:
+    """Refuses what is not a GRPO or RLOO trainer, and one that would not draw from a curriculum.
+
+    Raises:
+        CurriculaValueError: With the reason.
+    """
+    from trl import GRPOTrainer, RLOOTrainer
+
+    name = type(trainer).__name__
+    if not isinstance(trainer, (GRPOTrainer, RLOOTrainer)):
+        raise CurriculaValueError(
+            f"attach: expected a trl.GRPOTrainer or trl.RLOOTrainer (or a subclass); got {name}, which has no groups "
+            "of rollouts to choose prompts for"
+        )
+    for hook in _HOOKS:
+        if hook in vars(trainer):
+            raise CurriculaValueError(
+                f"attach: {name}.{hook} was replaced on the instance, so the trainer would not draw from the curriculum; "
+                "put the change into a subclass"
+            )
+    if trainer.num_generations < 2:
+        raise CurriculaValueError(f"attach: a group needs at least 2 rollouts; num_generations is {trainer.num_generations}")
+
+
+def check_dataset(trainer: Any) -> None:
+    """Refuses data sets that rows cannot be chosen from.
+
+    Raises:
+        CurriculaValueError: With the reason.
+    """
+    import datasets
+
+    dataset = trainer.train_dataset
+    if dataset is None or _is_placeholder(trainer):
+        raise CurriculaValueError("attach: the trainer has no train_dataset, so there are no prompts to choose from")
+    if isinstance(dataset, (datasets.IterableDataset, TorchIterableDataset)) or not hasattr(dataset, "__getitem__"):
+        raise CurriculaValueError(
+            f"attach: {type(dataset).__name__} is a stream, and a curriculum picks prompts by row; load it as a map-style "
+            "data set (datasets.load_dataset(..., streaming=False))"
+        )
+    least = trainer.args.generation_batch_size // trainer.num_generations
+    if len(dataset) < least:
+        raise CurriculaValueError(
+            f"attach: the data set has {len(dataset)} prompts, fewer than one generation batch, which holds {least} groups "
+            f"(generation_batch_size {trainer.args.generation_batch_size} / num_generations {trainer.num_generations}); "
+            f"give at least {least} prompts, or a smaller batch"
+        )
+
+
+def _is_placeholder(trainer: Any) -> bool:
+    # TRL stands in empty prompts where an environment brings its own data.
+    if getattr(trainer, "environment_factories", None) is None:
+        return False
+    dataset = trainer.train_dataset
+    if getattr(dataset, "column_names", None) != ["prompt"]:
+        return False
+    return all(row["prompt"] == [{"role": "user", "content": ""}] for row in dataset)

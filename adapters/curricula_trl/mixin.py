@@ -1,0 +1,79 @@
+"""The seam to TRL: six methods of a trainer, each calling TRL's own.
+
+Only hooks that have been stable from TRL 0.24 to 1.16 are used. The mixin comes first in the class, so that a
+user's own subclass keeps all of its overrides.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from curricula import CurriculaRuntimeError
+from curricula.tracking import metric_names
+from curricula_trl.binding import Binding
+
+PREFIX = "curriculum/"
+
+
+class CurriculumMixin:
+    """Methods that a trainer gains by `attach`; without a binding each is TRL's."""
+
+    _curricula: Binding | None = None
+
+    def _generate_and_score_completions(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        if self._curricula is None or not self.model.training:
+            return super()._generate_and_score_completions(inputs)
+        rows = self._curricula.bind(self, inputs)
+        try:
+            output = super()._generate_and_score_completions(rows)
+        except BaseException:
+            self._curricula.cancel()
+            raise
+        self._curricula.observe(self, output)
+        return output
+
+    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
+        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        if self._curricula is not None and self.model.training:
+            self._curricula.capture(rewards, completion_ids_list)
+        return rewards
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        binding = self._curricula
+        if binding is not None and self.model.training and not binding.has_drawn:
+            raise CurriculaRuntimeError(
+                f"{type(self).__name__} is about to train on rollouts that the curriculum did not draw: it generates "
+                "without TRL's _generate_and_score_completions. Call TRL's method in your subclass, or detach()"
+            )
+        return super().compute_loss(model, inputs, *args, **kwargs)
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        # Added at the moment of logging: TRL averages its own metrics, and a counter's average means nothing.
+        if self._curricula is not None and self.model.training and "loss" in logs:
+            logs.update(prefixed(self._curricula.metrics()))
+        super().log(logs, *args, **kwargs)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        if self._curricula is not None:
+            folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            self._curricula.save(self, folder)
+        super()._save_checkpoint(model, trial)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if self._curricula is not None and checkpoint is not None:
+            self._curricula.load(self, Path(checkpoint))
+
+
+def prefixed(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Metrics under names that every tracker takes, whatever the environments are called."""
+    names = _safe_names(tuple(metrics))
+    return {names[name]: value for name, value in metrics.items()}
+
+
+@lru_cache(maxsize=8)
+def _safe_names(names: tuple[str, ...]) -> dict[str, str]:
+    return {name: PREFIX + safe for name, safe in metric_names(names).items()}

@@ -1,0 +1,114 @@
+"""What ranks say to one another: rank 0 decides, all check, and an error anywhere ends all of them alike.
+
+Messages travel as JSON in byte tensors, so nothing is unpickled and any backend that moves tensors will do.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import distributed
+
+from curricula import CurriculaRuntimeError
+
+
+class Ranks:
+    """Collectives of one trainer; each call has to be made by every rank, in the same order."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self._accelerator = accelerator
+        self.world_size: int = accelerator.num_processes
+        self.rank: int = accelerator.process_index
+
+    @property
+    def is_main(self) -> bool:
+        """True on the rank that owns the curriculum."""
+        return self.rank == 0
+
+    def from_main(self, produce: Callable[[], Any]) -> Any:
+        """Runs `produce` on rank 0 and returns its JSON-able result on every rank.
+
+        Raises:
+            CurriculaRuntimeError: On the other ranks, when `produce` raised; rank 0 raises the error itself.
+        """
+        if self.world_size == 1:
+            return produce()
+        failure: Exception | None = None
+        message: dict[str, Any] = {}
+        if self.is_main:
+            try:
+                message = {"result": produce()}
+            except Exception as error:
+                failure, message = error, {"error": f"{type(error).__name__}: {error}"}
+        message = self._broadcast(message)
+        if failure is not None:
+            raise failure
+        if "error" in message:
+            raise CurriculaRuntimeError(f"rank 0 failed, so this rank stops too: {message['error']}")
+        return message["result"]
+
+    def agree(self, subject: str, value: Any, problem: str | None = None) -> None:
+        """Checks that every rank holds the same `value` and has no problem.
+
+        Raises:
+            CurriculaRuntimeError: The same message on every rank.
+        """
+        if self.world_size == 1:
+            if problem is not None:
+                raise CurriculaRuntimeError(problem)
+            return
+        mine = torch.tensor([[_digest(value), problem is not None]], dtype=torch.int64, device=self._device)
+        theirs = self._accelerator.gather(mine).tolist()
+        if any(failed for _, failed in theirs):
+            problems = self._collect(problem)
+            first = next(rank for rank, text in enumerate(problems) if text)
+            raise CurriculaRuntimeError(f"rank {first}: {problems[first]}")
+        odd = [rank for rank, (digest, _) in enumerate(theirs) if digest != theirs[0][0]]
+        if odd:
+            raise CurriculaRuntimeError(
+                f"ranks disagree about the {subject}: rank {odd[0]} differs from rank 0 of {self.world_size}. "
+                "Give every rank the same data set in the same order, and seed whatever shuffles it."
+            )
+
+    def all_true(self, flag: bool) -> bool:
+        """True when `flag` is true on every rank."""
+        if self.world_size == 1:
+            return flag
+        return bool(self._accelerator.gather(torch.tensor([flag], device=self._device)).all().item())
+
+    def gather(self, column: torch.Tensor) -> torch.Tensor:
+        """Concatenates a column of equal length from every rank, in the order of the ranks."""
+        return self._accelerator.gather(column)
+
+    def barrier(self) -> None:
+        """Waits until every rank is here."""
+        self._accelerator.wait_for_everyone()
+
+    @property
+    def _device(self) -> torch.device:
+        return self._accelerator.device
+
+    def _broadcast(self, message: dict[str, Any]) -> dict[str, Any]:
+        data = torch.tensor(list(json.dumps(message).encode()), dtype=torch.uint8, device=self._device)
+        length = torch.tensor([data.numel()], dtype=torch.int64, device=self._device)
+        distributed.broadcast(length, src=0)
+        if not self.is_main:
+            data = torch.empty(int(length.item()), dtype=torch.uint8, device=self._device)
+        distributed.broadcast(data, src=0)
+        return json.loads(bytes(data.tolist()))
+
+    def _collect(self, text: str | None) -> list[str | None]:
+        data = torch.tensor(list(json.dumps(text).encode()), dtype=torch.uint8, device=self._device)
+        sizes = self._accelerator.gather(torch.tensor([data.numel()], device=self._device)).tolist()
+        padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self._device)
+        padded[: data.numel()] = data
+        rows = self._accelerator.gather(padded).view(self.world_size, -1)
+        return [json.loads(bytes(row[:size].tolist())) for row, size in zip(rows, sizes, strict=True)]
+
+
+def _digest(value: Any) -> int:
+    data = json.dumps(value, sort_keys=True).encode()
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big", signed=True)

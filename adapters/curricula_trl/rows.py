@@ -1,0 +1,128 @@
+"""Reading a trainer's data set: its environments, the keys of its rows, and fresh copies for the rollouts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from datasets import Audio, ClassLabel, Dataset, Image, Video
+
+from curricula import CurriculaValueError, CurriculumConfig, PromptPool
+from curricula.keys import row_key
+
+_LEVEL_COLUMN = "level"
+_ONLY_ENVIRONMENT = "all"
+_BATCH = 10_000
+
+
+class Rows:
+    """The rows of a map-style data set, as the curriculum sees them.
+
+    Attributes:
+        dataset: The data set itself; rollouts get its rows untouched.
+    """
+
+    def __init__(self, dataset: Any, config: CurriculumConfig) -> None:
+        self.dataset = dataset
+        self._config = config
+        self._is_hub = isinstance(dataset, Dataset)
+        self._columns = list(dataset.column_names) if self._is_hub else list(dataset[0])
+        self._environment = config.environment_column if config.environment_column in self._columns else None
+        self._stable = [name for name in self._columns if not self._is_media(name)]
+        self._plain = dataset.with_format("arrow").select_columns(self._stable) if self._is_hub else None
+        self._check_columns()
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def pool(self) -> PromptPool:
+        """Reads every row once: environments, keys, and levels where there are any."""
+        environments: list[str] = []
+        keys: list[str] = []
+        levels: list[int] = []
+        has_levels = _LEVEL_COLUMN in self._columns and any(
+            environment.levels is not None for environment in self._config.environments.values()
+        )
+        for number, row in enumerate(self._iterate()):
+            environment = self._environment_of(row, number)
+            environments.append(environment)
+            keys.append(self._key_of(row, environment, number))
+            if has_levels:
+                levels.append(self._level_of(row, number))
+        return PromptPool(environments=environments, keys=keys, levels=np.array(levels) if has_levels else None)
+
+    def keys(self, indices: Sequence[int]) -> list[str]:
+        """Keys of some rows, read again from the data set; a duplicate's ordinal is not part of them."""
+        if self._plain is not None:
+            rows: Sequence[Mapping[str, Any]] = self._plain[list(indices)].to_pylist()
+        else:
+            rows = [self.dataset[index] for index in indices]
+        return [
+            self._key_of(row, self._environment_of(row, index), index) for index, row in zip(indices, rows, strict=True)
+        ]
+
+    def fetch(self, index: int, copies: int, columns: Sequence[str] | None) -> list[dict[str, Any]]:
+        """Reads a row once and returns a dict of its own for each rollout; images are shared, not decoded again."""
+        row = dict(self.dataset[index])
+        if columns is not None:
+            row = {name: value for name, value in row.items() if name in columns}
+        return [{name: _fresh(value) for name, value in row.items()} for _ in range(copies)]
+
+    def _iterate(self) -> Iterator[Mapping[str, Any]]:
+        if self._plain is not None:
+            for table in self._plain.iter(batch_size=_BATCH):
+                yield from table.to_pylist()
+        else:
+            yield from (self.dataset[index] for index in range(len(self.dataset)))
+
+    def _is_media(self, name: str) -> bool:
+        # Decoding a million images to name their rows would take longer than the run.
+        return self._is_hub and isinstance(self.dataset.features[name], (Image, Audio, Video))
+
+    def _check_columns(self) -> None:
+        wanted = self._config.environment_column
+        if self._environment is None and "environment_column" in self._config.model_fields_set:
+            raise CurriculaValueError(
+                f"environment_column: the data set has no column {wanted!r}; it has {', '.join(self._columns)}"
+            )
+        if self._config.key is not None and self._config.key not in self._stable:
+            raise CurriculaValueError(
+                f"key: the data set has no column {self._config.key!r}; it has {', '.join(self._stable)}"
+            )
+
+    def _environment_of(self, row: Mapping[str, Any], number: int) -> str:
+        if self._environment is None:
+            # A mix that declares one environment names the only one there is.
+            declared = list(self._config.environments)
+            return declared[0] if len(declared) == 1 else _ONLY_ENVIRONMENT
+        value = row[self._environment]
+        if value is None or value == "":
+            raise CurriculaValueError(
+                f"row {number}: column {self._environment!r} names no environment (it holds {value!r}); fill it in"
+            )
+        feature = self.dataset.features[self._environment] if self._is_hub else None
+        return feature.int2str(value) if isinstance(feature, ClassLabel) else str(value)
+
+    def _key_of(self, row: Mapping[str, Any], environment: str, number: int) -> str:
+        if self._config.key is None:
+            return row_key(row, environment, self._stable)
+        value = row[self._config.key]
+        if value is None:
+            raise CurriculaValueError(f"row {number}: key column {self._config.key!r} is empty; every prompt needs a key")
+        return str(value)
+
+    def _level_of(self, row: Mapping[str, Any], number: int) -> int:
+        value = row[_LEVEL_COLUMN]
+        if value is None:
+            return 0
+        if not isinstance(value, (int, np.integer)):
+            raise CurriculaValueError(f"row {number}: column 'level' holds {value!r}; expected a whole number")
+        return int(value)
+
+
+def _fresh(value: Any) -> Any:
+    """Copies containers, since hosts edit prompts in place; what they contain is shared."""
+    if isinstance(value, dict):
+        return {key: _fresh(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_fresh(inner) for inner in value]
+    return value

@@ -1,0 +1,263 @@
+"""`CurriculumSampler`: the object a user holds, in a TRL script by `attach`, elsewhere as a torch sampler."""
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from torch.utils.data import Sampler
+
+from curricula import (
+    CheckpointError,
+    CurriculaRuntimeError,
+    CurriculaValueError,
+    Curriculum,
+    CurriculumConfig,
+    GroupOutcome,
+    Verdict,
+)
+from curricula.config import as_config, check_shares, load_mix
+from curricula_trl.binding import Binding
+from curricula_trl.callback import CurriculumCallback
+from curricula_trl.checks import check_dataset, check_trainer
+from curricula_trl.mixin import CurriculumMixin
+from curricula_trl.ranks import Ranks
+from curricula_trl.rows import Rows
+
+logger = logging.getLogger("curricula")
+
+
+class CurriculumSampler(Sampler[int]):
+    """Decides which prompts a run generates rollouts for.
+
+    In a TRL script two lines are enough, and `attach` is all there is to call:
+
+        from curricula_trl import CurriculumSampler
+        CurriculumSampler.from_yaml("mix.yaml").attach(trainer)
+
+    For hosts without TRL's seam it is a genuine `torch.utils.data.Sampler` over a map-style data set: give
+    `dataset`, `batch_size` and `group_size`, iterate, and call `tell` with what came of the rollouts. Such a
+    host draws ahead: a loader that prefetches k batches chooses prompts without the outcomes of the last k
+    (the lag), and a prompt that is drawn and not yet told is not drawn again. An epoch is one draw per prompt
+    of the data set, not one pass over it.
+
+    Args:
+        config: A mix: `CurriculumConfig`, a mapping of the same keys, or None for the defaults.
+        dataset: Map-style data set, for use without `attach`.
+        batch_size: Prompts asked for at once, for use without `attach`.
+        group_size: Rollouts per prompt, for use without `attach`.
+        repeat: How often each index is yielded in a row, for hosts that want the group's copies.
+
+    Raises:
+        CurriculaValueError: A mix or an argument that cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: CurriculumConfig | Mapping[str, Any] | None = None,
+        *,
+        dataset: Any = None,
+        batch_size: int = 1,
+        group_size: int = 8,
+        repeat: int = 1,
+    ) -> None:
+        self.config = as_config(config)
+        for name, value, least in (("batch_size", batch_size, 1), ("group_size", group_size, 2), ("repeat", repeat, 1)):
+            if value < least:
+                raise CurriculaValueError(f"CurriculumSampler: {name}: expected at least {least}; got {value}")
+        self._trainer: Any = None
+        self._binding: Binding | None = None
+        self._callback: CurriculumCallback | None = None
+        self._curriculum: Curriculum | None = None
+        self._batch_size, self._group_size, self._repeat = batch_size, group_size, repeat
+        self._waiting: deque[int] = deque()
+        self._yielded = 0
+        self._open: dict[int, deque[int]] = {}
+        if dataset is not None:
+            self._curriculum = _curriculum(Rows(dataset, self.config), self.config)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, **arguments: Any) -> Self:
+        """Reads the mix from a file; further arguments are those of the class.
+
+        Raises:
+            ConfigError: One line with the file, the key and what would be right.
+        """
+        return cls(load_mix(path), **arguments)
+
+    @property
+    def curriculum(self) -> Curriculum | None:
+        """The state, for reading; None before `attach` and on other ranks than 0."""
+        return self._curriculum
+
+    @property
+    def trainer(self) -> Any:
+        """The trainer it is attached to, or None."""
+        return self._trainer
+
+    def attach(self, trainer: Any) -> Self:
+        """Puts the curriculum into a built `GRPOTrainer` or `RLOOTrainer`; call it on every rank, before `train`.
+
+        The trainer's class is swapped for a subclass of itself that keeps its name; `detach` undoes it.
+
+        Raises:
+            CurriculaValueError: A trainer or a data set that a curriculum cannot serve, with the reason.
+            CurriculaRuntimeError: One of the two is attached already.
+        """
+        if self._trainer is not None:
+            raise CurriculaRuntimeError("attach: this sampler is attached to a trainer already; detach() it first")
+        if self._curriculum is not None:
+            raise CurriculaRuntimeError(
+                "attach: this sampler was built over a data set of its own (dataset=...); leave it out, the trainer's is used"
+            )
+        if isinstance(trainer, CurriculumMixin) and getattr(trainer, "_curricula", None) is not None:
+            raise CurriculaRuntimeError(
+                "attach: this trainer has a curriculum already; curricula_trl.detach(trainer) first (in a notebook: "
+                "run the cell that builds the trainer again, or detach before attaching another)"
+            )
+        check_trainer(trainer)
+        check_dataset(trainer)
+        ranks = Ranks(trainer.accelerator)
+        rows = Rows(trainer.train_dataset, self.config)
+        curriculum: Curriculum | None = None
+
+        def build() -> None:
+            nonlocal curriculum
+            curriculum = _curriculum(rows, self.config)
+
+        ranks.from_main(build)
+        binding = Binding(trainer, rows, self.config, curriculum)
+        if not isinstance(trainer, CurriculumMixin):
+            trainer.__class__ = _with_curriculum(type(trainer))
+        trainer._curricula = binding
+        self._callback = CurriculumCallback(trainer, binding)
+        trainer.add_callback(self._callback)
+        self._trainer, self._binding, self._curriculum = trainer, binding, curriculum
+        trainer._curricula_sampler = self
+        return self
+
+    def detach(self) -> None:
+        """Gives the trainer its own class back; it then draws as TRL does. The curriculum's state stays here."""
+        if self._trainer is None:
+            raise CurriculaRuntimeError("detach: this sampler is not attached to a trainer")
+        trainer, self._trainer = self._trainer, None
+        trainer.remove_callback(self._callback)
+        trainer._curricula = trainer._curricula_sampler = None
+        if (original := vars(type(trainer)).get("_curricula_original")) is not None:
+            trainer.__class__ = original
+            del trainer._curricula, trainer._curricula_sampler
+        self._binding = self._callback = None
+
+    def metrics(self) -> dict[str, float]:
+        """The curriculum's metrics; empty before `attach` and on other ranks than 0."""
+        return {} if self._curriculum is None else self._curriculum.metrics()
+
+    def __len__(self) -> int:
+        """Indices in an epoch: the prompts of the data set, times `repeat`."""
+        return len(self._own().pool) * self._repeat
+
+    def __iter__(self) -> Iterator[int]:
+        """Yields rows of the data set; a `load_state_dict` before it resumes within the epoch."""
+        curriculum = self._own()
+        while self._yielded < len(self):
+            if not self._waiting:
+                left = -(-(len(self) - self._yielded) // self._repeat)
+                for draw in curriculum.ask(min(self._batch_size, left), group_size=self._group_size):
+                    self._open.setdefault(draw.index, deque()).append(draw.ticket)
+                    self._waiting.extend([draw.index] * self._repeat)
+            self._yielded += 1
+            yield self._waiting.popleft()
+        self._yielded = 0
+
+    def tell(self, outcomes: Sequence[GroupOutcome]) -> list[Verdict]:
+        """Takes what came of rollouts; an outcome without a ticket answers the oldest open draw of its index."""
+        curriculum = self._own()
+        answered: list[GroupOutcome] = []
+        taken: dict[int, int] = {}
+        for outcome in outcomes:
+            open_draws = self._open.get(-1 if outcome.index is None else outcome.index)
+            if outcome.ticket is None and open_draws is not None and outcome.index is not None:
+                position = taken.get(outcome.index, 0)
+                if position < len(open_draws):
+                    taken[outcome.index] = position + 1
+                    outcome = _with_ticket(outcome, open_draws[position])
+            answered.append(outcome)
+        verdicts = curriculum.tell(answered)
+        told = {outcome.ticket for outcome in answered}
+        for index in {outcome.index for outcome in answered if outcome.index is not None}:
+            self._forget(index, told)
+        return verdicts
+
+    def state_dict(self) -> dict[str, Any]:
+        """The curriculum and the place within the epoch: JSON-able values and numpy arrays."""
+        return {
+            "curriculum": self._own().state_dict(),
+            "yielded": self._yielded,
+            "waiting": list(self._waiting),
+            "open": [[index, list(tickets)] for index, tickets in self._open.items()],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores what `state_dict` gave.
+
+        Raises:
+            CheckpointError: The state is damaged or is that of another data set.
+        """
+        try:
+            waiting = deque(int(index) for index in state["waiting"])
+            open_draws = {int(index): deque(int(ticket) for ticket in tickets) for index, tickets in state["open"]}
+            yielded, inner = int(state["yielded"]), state["curriculum"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"CurriculumSampler.load_state_dict: expected what state_dict() gave; got {type(error).__name__}: {error}"
+            ) from error
+        self._own().load_state_dict(inner)
+        self._waiting, self._open, self._yielded = waiting, open_draws, yielded
+
+    def _own(self) -> Curriculum:
+        if self._curriculum is None:
+            raise CurriculaRuntimeError(
+                "CurriculumSampler: no data set yet; attach(trainer) in a TRL script, or give dataset=... to the sampler"
+            )
+        return self._curriculum
+
+    def _forget(self, index: int, told: set[int | None]) -> None:
+        left = deque(ticket for ticket in self._open.get(index, ()) if ticket not in told)
+        if left:
+            self._open[index] = left
+        else:
+            self._open.pop(index, None)
+
+
+def detach(trainer: Any) -> None:
+    """Takes the curriculum out of a trainer, whichever sampler put it there.
+
+    Raises:
+        CurriculaRuntimeError: The trainer has none.
+    """
+    sampler = getattr(trainer, "_curricula_sampler", None)
+    if sampler is None:
+        raise CurriculaRuntimeError(f"detach: this {type(trainer).__name__} has no curriculum")
+    sampler.detach()
+
+
+def _curriculum(rows: Rows, config: CurriculumConfig) -> Curriculum:
+    pool = rows.pool()
+    check_shares(config, pool.environments)
+    return Curriculum(pool, config, seed=config.seed)
+
+
+def _with_curriculum(original: type) -> type:
+    members = {
+        "__module__": original.__module__,
+        "__qualname__": original.__qualname__,
+        "__doc__": original.__doc__,
+        "_curricula_original": original,
+    }
+    return type(original.__name__, (CurriculumMixin, original), members)
+
+
+def _with_ticket(outcome: GroupOutcome, ticket: int) -> GroupOutcome:
+    return replace(outcome, ticket=ticket)
