@@ -22,7 +22,8 @@ class Draw:
         index: Row of the prompt in the pool.
         key: Stable identity of the prompt: its uid, else a hash of its content.
         environment: Name of the prompt's environment.
-        propensity: Probability in (0, 1] that this ask would include this prompt.
+        propensity: Probability in (0, 1] that this ask would include this prompt, given how many draws its
+            environment got.
         policy_version: Version of the policy that the rollouts were asked for.
         reason: Why it was drawn: for its signal, to explore, as a random probe, to review a mastered
             prompt, or as a repeat because nothing else was eligible.
@@ -44,7 +45,8 @@ class GroupOutcome:
     Attributes:
         ticket: The draw's ticket; None for outcomes from elsewhere (a log), which are taken by `index`.
         rewards: Shape (G,); NaN where a rollout could not be scored.
-        successes: Shape (G,), the raw result in [0, 1] where `rewards` are shaped; NaN as above.
+        successes: Shape (G,), the raw result of the task where `rewards` are shaped, read as the mix's `success`
+            section says (values in [0, 1] as they are); NaN as above.
         tokens: Shape (G,), tokens generated per rollout.
         status: "ok", or what went wrong. Only ok outcomes teach.
         policy_version: Version that generated the group; None takes the draw's.
@@ -71,7 +73,9 @@ class GroupOutcome:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _column(name, value, rewards.shape))
         if self.status not in STATUSES:
-            raise CurriculaValueError(f"GroupOutcome.status: expected one of {', '.join(STATUSES)}; got {self.status!r}")
+            raise CurriculaValueError(
+                f"GroupOutcome.status: expected one of {', '.join(STATUSES)}; got {self.status!r}"
+            )
         if self.ticket is None and self.index is None:
             raise CurriculaValueError("GroupOutcome: expected a ticket, or the index of the prompt; got neither")
 
@@ -84,11 +88,21 @@ class Verdict:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """Posterior of prompts' pass rates: mean and standard deviation, shape (M,) each."""
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+
+
 def _column(name: str, value: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[np.float64]:
     try:
         column = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise CurriculaValueError(f"GroupOutcome.{name}: expected numbers, NaN where unscorable; got {value!r}") from error
+        raise CurriculaValueError(
+            f"GroupOutcome.{name}: expected numbers, NaN where unscorable; got {value!r}"
+        ) from error
     if column.ndim != 1 or column.size == 0 or (shape is not None and column.shape != shape):
         expected = "(G,) with G >= 1" if shape is None else str(shape)
         raise CurriculaValueError(f"GroupOutcome.{name}: expected shape {expected}; got {column.shape}")

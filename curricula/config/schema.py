@@ -136,6 +136,7 @@ class SelectionConfig(Section):
     objective: ObjectiveConfig = ObjectiveConfig()
     filters: Annotated[tuple[ZeroVarianceConfig, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
     probe: Annotated[float, Field(gt=0, le=1)] = 0.05
+    temperature: Annotated[float, Field(gt=0, le=100)] = 0.1
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     expiry: Annotated[int, Field(ge=1, le=2**31)] = 1000
 
@@ -196,7 +197,8 @@ class CurriculumConfig(Section):
         if not isinstance(named := given.get("environments"), Mapping):
             return given
         entries = cast("Mapping[Any, Any]", named)
-        return {**given, "environments": {k: {} if v is None else v for k, v in entries.items()}}
+        bare: dict[Any, Any] = {}
+        return {**given, "environments": {k: bare if v is None else v for k, v in entries.items()}}
 
     @model_validator(mode="after")
     def _named(self) -> "CurriculumConfig":

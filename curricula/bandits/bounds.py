@@ -1,0 +1,55 @@
+"""Floors and caps of shares."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.config import CurriculumConfig, share_bounds
+
+Floats = NDArray[np.float64]
+
+
+def resolve_bounds(config: CurriculumConfig, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Floor and cap of each environment, shape (E,) each, with defaults filled in.
+
+    A floor that is not given keeps an environment that fails for a while from vanishing; with fixed shares it is 0,
+    because there it would change the mix that was asked for.
+
+    Raises:
+        ConfigError: Unknown environments, or bounds that no shares can meet.
+    """
+    floors, caps = (np.array(bound) for bound in share_bounds(config, names))
+    if config.curriculum.bandit.type == "size_proportional":
+        given = [name in config.environments and config.environments[name].share.floor is not None for name in names]
+        floors[~np.array(given)] = 0.0
+    return floors, caps
+
+
+def bounded_shares(shares: Floats, floors: Floats, caps: Floats) -> Floats:
+    """The shares clip(c * share, floor, cap) with the one c that makes them sum to 1.
+
+    Args:
+        shares: Shape (E,), not negative, of positive sum.
+        floors: Shape (E,), of sum <= 1.
+        caps: Shape (E,), of sum >= 1.
+
+    Returns:
+        Shape (E,), of sum 1.
+
+    >>> bounded_shares(np.array([1.0, 0.0, 0.0]), np.full(3, 0.1), np.full(3, 0.7)).round(3)
+    array([0.7 , 0.15, 0.15])
+    """
+    # A sliver for everyone, so that environments without a share can take what the caps leave over.
+    raw = shares / shares.sum() + 1e-9
+    # The sum grows with c in straight lines; its corners are where a share leaves its floor or meets its cap.
+    corners = np.sort(np.concatenate([floors / raw, caps / raw]))
+    sums = np.clip(corners[:, None] * raw, floors, caps).sum(axis=1)
+    after = int(np.searchsorted(sums, 1.0))
+    if after in (0, len(corners)):
+        bounded = np.clip(corners[min(after, len(corners) - 1)] * raw, floors, caps)
+    else:
+        left, right = corners[after - 1], corners[after]
+        part = (1.0 - sums[after - 1]) / (sums[after] - sums[after - 1])
+        bounded = np.clip((left + part * (right - left)) * raw, floors, caps)
+    return bounded / bounded.sum()

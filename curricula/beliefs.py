@@ -1,0 +1,130 @@
+"""The posterior over each prompt's pass rate."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.config import BeliefConfig
+from curricula.pool import PromptPool
+from curricula.stateful import Reader
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_FIRST_VISIT_DISCOUNT = 0.98
+_PRIOR_VISITS = 2.0
+
+
+class DecayedBeta:
+    """Decayed Beta beliefs whose prior is the environment's own mean.
+
+    A prompt's evidence is (k, n): successes and rollouts, both multiplied by `decay` before each new group is
+    added. Its posterior is Beta(s m + k, s (1 - m) + n - k), where s is `strength` and m is the mean of the first
+    visits in its environment, discounted and shrunk to one half. First visits are used because prompts chosen
+    for what is known of them are no sample of the environment.
+
+    Evidence is float32 and starts as untouched zero pages: a pool of 20 million costs what was visited.
+
+    References:
+        MoPPS, arXiv 2507.04632 (the decay).
+    """
+
+    def __init__(self, pool: PromptPool, config: BeliefConfig) -> None:
+        self.pool = pool
+        self.decay, self.strength = config.decay, config.strength
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all evidence."""
+        size, environments = len(self.pool), len(self.pool.environments)
+        self.passed = np.zeros(size, dtype=np.float32)
+        self.tried = np.zeros(size, dtype=np.float32)
+        self.visited = 0
+        self.first_E2: Floats = np.zeros((environments, 2))
+        # The mean of a block's posteriors is m * prior + evidence, so a change of m moves it without a pass
+        # over prompts: prior = sum of s / (s + n), evidence = sum of k / (s + n).
+        self.prior_B: Floats = self.pool.block_sizes.astype(np.float64)
+        self.evidence_B: Floats = np.zeros(len(self.prior_B))
+
+    def environment_means(self) -> Floats:
+        """Expected pass rate of an unseen prompt in each environment, shape (E,)."""
+        return (0.5 * _PRIOR_VISITS + self.first_E2[:, 0]) / (_PRIOR_VISITS + self.first_E2[:, 1])
+
+    def posterior(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Parameters of the Beta posterior of each row, shape (M,) each, both positive."""
+        prior = self.environment_means()[self.pool.codes[rows]]
+        passed = self.passed[rows].astype(np.float64)
+        alpha = self.strength * prior + passed
+        beta = self.strength * (1.0 - prior) + (self.tried[rows] - passed)
+        return alpha, beta
+
+    def mean(self, rows: Rows) -> Floats:
+        """Posterior mean of each row, shape (M,)."""
+        alpha, beta = self.posterior(rows)
+        return alpha / (alpha + beta)
+
+    def pool_means(self) -> Floats:
+        """Mean of the beliefs over the eligible prompts of each environment, shape (E,); O(levels)."""
+        means = self.environment_means()
+        for code, prior in enumerate(means):
+            low, high = self.pool.window_blocks(code)
+            total = prior * self.prior_B[low:high].sum() + self.evidence_B[low:high].sum()
+            means[code] = total / self.pool.block_sizes[low:high].sum()
+        return means
+
+    def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
+        """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""
+        while rows.size:
+            _, first = np.unique(rows, return_index=True)
+            if first.size == rows.size:
+                self._update_distinct(rows, passed, tried)
+                return
+            later = np.ones(rows.size, dtype=np.bool_)
+            later[first] = False
+            first.sort()
+            self._update_distinct(rows[first], passed[first], tried[first])
+            rows, passed, tried = rows[later], passed[later], tried[later]
+
+    def _update_distinct(self, rows: Rows, passed: Floats, tried: Floats) -> None:
+        old_k, old_n = self.passed[rows].astype(np.float64), self.tried[rows].astype(np.float64)
+        fresh = old_n == 0.0
+        if fresh.any():
+            for code, rate in zip(self.pool.codes[rows[fresh]], passed[fresh] / tried[fresh], strict=True):
+                self.first_E2[code] *= _FIRST_VISIT_DISCOUNT
+                self.first_E2[code] += (rate, 1.0)
+            self.visited += int(fresh.sum())
+        self.tried[rows] = self.decay * old_n + tried
+        # Rounding to float32 must not leave more successes than rollouts.
+        self.passed[rows] = np.minimum(self.decay * old_k + passed, self.tried[rows])
+        new_k, new_n = self.passed[rows].astype(np.float64), self.tried[rows].astype(np.float64)
+        blocks, s = self.pool.blocks[rows], self.strength
+        np.add.at(self.prior_B, blocks, s / (s + new_n) - s / (s + old_n))
+        np.add.at(self.evidence_B, blocks, new_k / (s + new_n) - old_k / (s + old_n))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Evidence of the visited rows only, and the sums as they are: a resumed run must not differ by a rounding."""
+        rows = np.flatnonzero(self.tried)
+        return {
+            "type": "decayed_beta",
+            "rows": rows,
+            "passed": self.passed[rows],
+            "tried": self.tried[rows],
+            "first": self.first_E2.copy(),
+            "prior": self.prior_B.copy(),
+            "evidence": self.evidence_B.copy(),
+        }
+
+    def load(self, state: Reader) -> None:
+        """Take over a saved state; raises CheckpointError where it cannot be right."""
+        rows = state.rows("rows", len(self.pool))
+        passed = state.array("passed", np.float32, (rows.size,), low=0.0)
+        tried = state.array("tried", np.float32, (rows.size,), low=1e-30)
+        first = state.array("first", np.float64, self.first_E2.shape, low=0.0)
+        prior = state.array("prior", np.float64, self.prior_B.shape, low=-1e-6)
+        evidence = state.array("evidence", np.float64, self.prior_B.shape, low=-1e-6)
+        state.ensure("passed", "at most as many successes as rollouts", bool((passed <= tried).all()))
+        state.ensure("first", "at most as many successes as visits", bool((first[:, 0] <= first[:, 1] + 1e-9).all()))
+        self.passed[rows], self.tried[rows] = passed, tried
+        self.visited = rows.size
+        self.first_E2, self.prior_B, self.evidence_B = first, prior, evidence

@@ -1,0 +1,114 @@
+"""Reading the columns of a pool: plain sequences, numpy arrays, and pyarrow arrays without importing pyarrow."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.errors import CurriculaValueError
+
+
+def encode_names(column: object, name: str) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Encode a column of names as sorted distinct names and a code per row.
+
+    Args:
+        column: Sequence of str, numpy array of str, or pyarrow array (dictionary-encoded ones are not expanded).
+        name: What the column is called, for errors.
+
+    Returns:
+        The names in sorted order, and codes of shape (N,).
+
+    Raises:
+        CurriculaValueError: An empty column, or an entry that is not a name.
+
+    >>> encode_names(["b", "a", "b"], "environments")
+    (('a', 'b'), array([1, 0, 1], dtype=int32))
+    """
+    if hasattr(column, "dictionary_encode"):
+        found, codes = _decode_arrow(column)
+    elif isinstance(column, np.ndarray) and column.dtype.kind in "UT":
+        values, inverse = np.unique(cast(NDArray[Any], column), return_inverse=True)
+        found, codes = [str(value) for value in values], inverse.astype(np.int32)
+    else:
+        index: dict[object, int] = {}
+        codes = np.fromiter((index.setdefault(value, len(index)) for value in _iterate(column, name)), dtype=np.int32)
+        found = list(index)
+    if codes.size == 0:
+        raise CurriculaValueError(f"{name}: expected at least one prompt; got none")
+    used = np.bincount(codes[codes >= 0], minlength=len(found)) > 0
+    for code, value in enumerate(found):
+        if used[code] and (not isinstance(value, str) or not value):
+            row = int(np.argmax(codes == code))
+            raise CurriculaValueError(f"{name}: expected a name (str) in row {row}; got {value!r}")
+    if (codes < 0).any():
+        raise CurriculaValueError(f"{name}: expected a name (str) in row {int(np.argmax(codes < 0))}; got None")
+    names = sorted(str(value) for code, value in enumerate(found) if used[code])
+    rank = {value: code for code, value in enumerate(names)}
+    table = np.array([rank.get(str(value), -1) for value in found], dtype=np.int32)
+    if np.array_equal(table, np.arange(len(table))):
+        return tuple(names), codes
+    return tuple(names), table[codes]
+
+
+def whole_numbers(column: object, name: str, length: int) -> NDArray[np.int64]:
+    """Read a column of integers of the given length; raise CurriculaValueError for anything else."""
+    plain = cast(Any, column).to_pylist() if hasattr(column, "to_pylist") else column
+    try:
+        values = np.asarray(plain)
+    except ValueError:
+        values = np.empty(0, dtype=object)
+    if values.shape != (length,) or values.dtype.kind not in "iu":
+        raise CurriculaValueError(
+            f"{name}: expected {length} integers, one per prompt; got {values.dtype} of shape {values.shape}"
+        )
+    return values.astype(np.int64)
+
+
+def texts_of(column: object, start: int, stop: int) -> list[str]:
+    """Rows start to stop of a column as text."""
+    part = cast(Any, column)[start:stop]
+    if hasattr(part, "to_pylist"):
+        part = part.to_pylist()
+    return [value if isinstance(value, str) else str(value) for value in part]
+
+
+def length_of(column: object, name: str) -> int:
+    """Length of a column, or CurriculaValueError when it has none."""
+    try:
+        return len(cast(Sequence[object], column))
+    except TypeError as error:
+        raise CurriculaValueError(f"{name}: expected a column with a length; got {type(column).__name__}") from error
+
+
+def _iterate(column: object, name: str) -> Iterable[object]:
+    if isinstance(column, (str, bytes)) or not hasattr(column, "__iter__"):
+        raise CurriculaValueError(f"{name}: expected one name per prompt; got {column!r}")
+    return (_hashable(value, name) for value in cast(Iterable[object], column))
+
+
+def _hashable(value: object, name: str) -> object:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise CurriculaValueError(f"{name}: expected names (str); got {value!r}") from error
+    return str(value) if isinstance(value, str) else value
+
+
+def _decode_arrow(column: Any) -> tuple[list[object], NDArray[np.int32]]:
+    """Codes and dictionary of a pyarrow Array or ChunkedArray; -1 marks nulls."""
+    encoded: Any = column
+    if not str(column.type).startswith("dictionary"):
+        encoded = column.dictionary_encode()
+    if hasattr(encoded, "unify_dictionaries"):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+        if hasattr(encoded, "chunks"):
+            encoded = encoded.chunk(0)
+    indices: Any = encoded.indices
+    codes: NDArray[Any] = (indices.fill_null(-1) if indices.null_count else indices).to_numpy(zero_copy_only=False)
+    # An unsigned index type has no room for -1, so nulls are marked after the cast.
+    signed = codes.astype(np.int32, copy=False)
+    if indices.null_count:
+        signed = np.where(np.asarray(indices.is_null()), np.int32(-1), signed)
+    found: list[object] = encoded.dictionary.to_pylist()
+    return found, signed

@@ -1,0 +1,309 @@
+"""Ask which prompts to spend rollouts on; tell what came of them."""
+
+import logging
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curricula.bandits import bounded_shares, resolve_bounds
+from curricula.config import CurriculumConfig, as_config
+from curricula.errors import CheckpointError, CurriculaValueError
+from curricula.learner import Learner
+from curricula.outcomes import stack
+from curricula.planning import Planner
+from curricula.pool import PromptPool
+from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
+from curricula.restoring import log_changes, read_rng, read_windows, rng_state
+from curricula.stateful import Reader
+from curricula.success import SuccessMode
+from curricula.tickets import Ticket, Tickets
+
+Floats = NDArray[np.float64]
+
+FORMAT = 1
+_COUNTS = ("asks", "draws", "told", "repeats", "expired", "duplicates")
+_logger = logging.getLogger("curricula")
+
+
+class Curriculum:
+    """Chooses prompts, learns from what came of them, and keeps account.
+
+    `ask` and `tell` may be called in any order and any number of times: a prompt in flight is not drawn again until
+    it is told, cancelled or expired. Their cost does not grow with the pool. All randomness comes from one seeded
+    generator, and `state_dict` holds it: a restored curriculum goes on as if it had never stopped.
+
+    Args:
+        pool: The prompts.
+        config: The mix; a mapping is validated, None takes every default.
+        seed: Of the only generator.
+
+    Raises:
+        ConfigError: A mix that does not fit the schema or the pool.
+
+    >>> curriculum = Curriculum(PromptPool(["sums", "sums", "maths", "maths"]), seed=7)
+    >>> draws = curriculum.ask(2, group_size=4)
+    >>> verdicts = curriculum.tell([GroupOutcome(draw.ticket, rewards=[0, 1, 1, 0]) for draw in draws])
+    >>> [(verdict.keep, verdict.reason) for verdict in verdicts]
+    [(True, 'informative'), (True, 'informative')]
+    """
+
+    def __init__(
+        self, pool: PromptPool, config: CurriculumConfig | Mapping[str, Any] | None = None, seed: int = 0
+    ) -> None:
+        self.pool = pool
+        self.config = as_config(config)
+        self._floors, self._caps = resolve_bounds(self.config, pool.environments)
+        self._base = _base_mix(self.config, pool)
+        if pool.has_levels:
+            for name, environment in self.config.environments.items():
+                if environment.levels is not None:
+                    pool.set_window(name, *environment.levels)
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        self._planner = Planner(pool, self.config.curriculum)
+        self._learner = Learner(pool, self.config, self._base)
+        self._tickets = Tickets(pool)
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._shares = self._compute_shares(np.random.Generator(np.random.PCG64(seed)))
+        mix = ", ".join(
+            f"{name} {weight:.3g} (floor {floor:.3g}, cap {cap:.3g})"
+            for name, weight, floor, cap in zip(pool.environments, self._base, self._floors, self._caps, strict=True)
+        )
+        _logger.info("base mix of %d prompts, bandit %s: %s", len(pool), self.config.curriculum.bandit.type, mix)
+
+    @property
+    def success_mode(self) -> SuccessMode:
+        """How rewards are read: as rates, or, where they cannot be, by whether groups are informative."""
+        return self._learner.rule.mode
+
+    def ask(self, n: int, *, group_size: int, policy_version: int = 0) -> list[Draw]:
+        """Choose n prompts, each for one group of rollouts.
+
+        Args:
+            n: Groups wanted, at least 1.
+            group_size: Rollouts per group, at least 2.
+            policy_version: Version of the policy that will generate.
+
+        Returns:
+            n draws in random order. They are distinct prompts that are not in flight, except for repeats.
+
+        Raises:
+            CurriculaValueError: n below 1, or a group that can hold no signal.
+        """
+        n, group_size = _count("n", n), _count("group_size", group_size)
+        if group_size < 2:
+            raise CurriculaValueError(
+                "ask: expected group_size >= 2; got 1; the signal of a group is the difference between its rollouts, "
+                "and a group of one has none, so every group would be dropped"
+            )
+        self._counts["asks"] += 1
+        for ticket in self._tickets.expire(self._counts["asks"] - self.config.curriculum.expiry):
+            self._counts["expired"] += 1
+            self._learner.monitor.count("expired", ticket.code)
+        self._shares = self._compute_shares(self._rng)
+        choices = self._planner.plan(n, group_size, self._shares, self._tickets, self._learner, self._rng)
+        draws: list[Draw] = []
+        asks = self._counts["asks"]
+        for choice in choices:
+            ticket = Ticket(choice.row, choice.position, choice.code, choice.weight, asks, policy_version)
+            number = self._tickets.issue(ticket)
+            key, name = self.pool.key(choice.row), self.pool.environments[choice.code]
+            draws.append(Draw(number, choice.row, key, name, choice.propensity, policy_version, choice.reason))
+            self._counts["repeats"] += choice.reason == "repeat"
+        self._learner.monitor.drawn.extend([choice.code for choice in choices])
+        self._counts["draws"] += n
+        return draws
+
+    def tell(self, outcomes: Iterable[GroupOutcome]) -> list[Verdict]:
+        """Learn what came of draws, in any order, at any time; nothing is learned when one outcome is refused.
+
+        Args:
+            outcomes: Of draws, by ticket; or from elsewhere, such as the log of another run, by index.
+
+        Returns:
+            One verdict per outcome. Reasons to keep: informative, unfiltered. Reasons not to: zero_variance, single
+            (one live rollout), unscorable (none), the status where it is not ok, duplicate (told before, or long
+            forgotten), cancelled (cancelled before).
+
+        Raises:
+            CurriculaValueError: A ticket that was never issued, a row outside the pool, or values that cannot be.
+        """
+        outcomes = list(outcomes)
+        if not outcomes:
+            return []
+        batch = stack(outcomes)
+        verdicts: list[Verdict | None] = [None] * len(outcomes)
+        tickets: list[Ticket | None] = [None] * len(outcomes)
+        for place, number, ticket in self._resolve(outcomes):
+            tickets[place] = ticket
+            if ticket is None:
+                verdicts[place] = Verdict(False, "cancelled" if number in self._tickets.cancelled else "duplicate")
+                self._counts["duplicates"] += 1
+        # Everything is checked: from here on, state changes.
+        for place, (outcome, ticket) in enumerate(zip(outcomes, tickets, strict=True)):
+            if ticket is None:
+                continue
+            if outcome.ticket is not None:
+                self._tickets.close(outcome.ticket)
+                self._counts["told"] += 1
+            if outcome.status != "ok":
+                verdicts[place] = Verdict(False, outcome.status)
+                self._learner.monitor.count(outcome.status, ticket.code)
+        scored = [place for place, verdict in enumerate(verdicts) if verdict is None]
+        if scored:
+            known = cast(list[Ticket], [tickets[place] for place in scored])
+            drawn = np.array([outcomes[place].ticket is not None for place in scored])
+            for place, verdict in zip(scored, self._learner.learn(batch, np.array(scored), known, drawn), strict=True):
+                verdicts[place] = verdict
+        return cast(list[Verdict], verdicts)
+
+    def _resolve(self, outcomes: Sequence[GroupOutcome]) -> list[tuple[int, int | None, Ticket | None]]:
+        """Place, ticket number and ticket of each outcome; no ticket where it was told, cancelled or forgotten."""
+        resolved: list[tuple[int, int | None, Ticket | None]] = []
+        numbers: set[int] = set()
+        for place, outcome in enumerate(outcomes):
+            if outcome.ticket is None:
+                row = outcome.index
+                if row is None or not 0 <= row < len(self.pool):
+                    raise CurriculaValueError(
+                        f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
+                    )
+                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0, 0)))
+                continue
+            number = self._issued("tell", outcome.ticket)
+            resolved.append((place, number, None if number in numbers else self._tickets.find(number)))
+            numbers.add(number)
+        return resolved
+
+    def _issued(self, caller: str, ticket: int) -> int:
+        if not 0 <= ticket < self._tickets.issued:
+            raise CurriculaValueError(
+                f"{caller}: expected a ticket of this curriculum, in [0, {self._tickets.issued}); got {ticket}"
+            )
+        return ticket
+
+    def cancel(self, tickets: Iterable[int]) -> None:
+        """Give up draws whose rollouts never come back; their prompts can be drawn again at once.
+
+        Tickets that were told or cancelled before are left as they are.
+
+        Raises:
+            CurriculaValueError: A ticket that was never issued; nothing is cancelled then.
+        """
+        numbers = [self._issued("cancel", ticket) for ticket in tickets]
+        for number in numbers:
+            if (ticket := self._tickets.find(number)) is not None:
+                self._tickets.cancel(number)
+                self._learner.monitor.count("cancelled", ticket.code)
+
+    def beliefs(self, indices: ArrayLike) -> Beliefs:
+        """Posterior mean and standard deviation of each prompt's pass rate.
+
+        In informative mode, of the chance that its group is informative.
+
+        Args:
+            indices: Shape (M,), rows of the pool.
+
+        Raises:
+            CurriculaValueError: Indices that are no rows of the pool.
+        """
+        rows = np.asarray(indices)
+        if rows.size == 0:
+            rows = rows.astype(np.int64)
+        if (
+            rows.ndim != 1
+            or rows.dtype.kind not in "iu"
+            or (rows.size and not 0 <= rows.min() <= rows.max() < len(self.pool))
+        ):
+            raise CurriculaValueError(
+                f"beliefs: expected indices of shape (M,) in [0, {len(self.pool)}); got {indices!r}"
+            )
+        alpha, beta = self._learner.beliefs.posterior(rows.astype(np.int64))
+        total = alpha + beta
+        return Beliefs(alpha / total, np.sqrt(alpha * beta / (total * total * (total + 1.0))))
+
+    def shares(self) -> dict[str, float]:
+        """Each environment's share of the draws, as of the last ask; before any, as it would be without evidence."""
+        return {name: float(share) for name, share in zip(self.pool.environments, self._shares, strict=True)}
+
+    def metrics(self) -> dict[str, float]:
+        """Flat metrics: of the whole by plain names, of an environment as `NAME/metric`."""
+        rate = "mean_reward" if self._learner.rule.mode == "informative" else "success"
+        result = {name: float(count) for name, count in self._counts.items()}
+        result["in_flight"] = float(len(self._tickets.in_flight))
+        result["coverage"] = self._learner.beliefs.visited / len(self.pool)
+        result |= self._learner.monitor.metrics(rate)
+        return result | {f"{name}/share": share for name, share in self.shares().items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs to go on exactly: JSON values and numpy arrays."""
+        return {
+            "format": FORMAT,
+            "fingerprint": self.pool.fingerprint,
+            "environments": list(self.pool.environments),
+            "config": self.config.model_dump(mode="json"),
+            "rng": rng_state(self._rng),
+            "shares": self._shares.copy(),
+            "counts": dict(self._counts),
+            "windows": {name: list(self.pool.window(name)) for name in self.pool.environments},
+            "learner": self._learner.state_dict(),
+            "tickets": self._tickets.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a saved state, after all of it was checked. The mix may differ, and the log says where.
+
+        Raises:
+            CheckpointError: State that is damaged, or of another pool; nothing has changed then.
+        """
+        reader = Reader(state, "state")
+        reader.integer("format", low=FORMAT, high=FORMAT)
+        if reader.raw("environments") != list(self.pool.environments) or (
+            reader.text("fingerprint") != self.pool.fingerprint
+        ):
+            raise CheckpointError(
+                "state: expected the state of this pool; got that of another one: its environments, its keys or "
+                "their order differ; resume with the data set of the saved run"
+            )
+        rng = read_rng(reader.section("rng"))
+        shares = reader.array("shares", np.float64, self._shares.shape, low=0.0, high=1.0 + 1e-9)
+        reader.ensure("shares", "shares that sum to 1", abs(float(shares.sum()) - 1.0) < 1e-6)
+        counts_reader = reader.section("counts")
+        counts = {name: counts_reader.integer(name) for name in _COUNTS}
+        windows = read_windows(reader.section("windows"), self.pool)
+        learner, tickets = Learner(self.pool, self.config, self._base), Tickets(self.pool)
+        learner.load(reader.section("learner"))
+        tickets.load(reader.section("tickets"), counts["asks"])
+        saved = reader.raw("config")
+        # Everything is checked: from here on, state changes.
+        for name, window in windows.items():
+            self.pool.set_window(name, *window)
+        self._rng, self._shares, self._counts, self._learner, self._tickets = rng, shares, counts, learner, tickets
+        log_changes(saved, self.config.model_dump(mode="json"))
+
+    def _compute_shares(self, rng: np.random.Generator) -> Floats:
+        per_token = self.config.curriculum.objective.type == "signal_per_token"
+        costs = self._learner.costs.environments() if per_token else np.ones(len(self._base))
+        return bounded_shares(self._learner.bandit.shares(costs, rng), self._floors, self._caps)
+
+
+def _base_mix(config: CurriculumConfig, pool: PromptPool) -> Floats:
+    """The mix that corrected rates refer to, shape (E,): declared weights (1 where none is), else sizes."""
+    declared = [config.environments[name].weight if name in config.environments else None for name in pool.environments]
+    if all(weight is None for weight in declared):
+        weights = np.array(list(pool.sizes.values()), dtype=np.float64)
+    else:
+        weights = np.array([1.0 if weight is None else weight for weight in declared])
+    return weights / weights.sum()
+
+
+def _count(name: str, value: int) -> int:
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise CurriculaValueError(f"ask: expected {name} to be an integer >= 1; got {value!r}")
+    return number

@@ -1,0 +1,102 @@
+"""What is learned from outcomes: each is judged once, then teaches every part in one update."""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.bandits import Bandit, DiscountedThompson, FixedShares
+from curricula.beliefs import DecayedBeta
+from curricula.config import CurriculumConfig
+from curricula.costs import TokenCosts
+from curricula.filters import Judgement, ZeroVariance
+from curricula.monitor import Event, Monitor
+from curricula.outcomes import OutcomeBatch
+from curricula.pool import PromptPool
+from curricula.records import Verdict
+from curricula.stateful import Reader
+from curricula.success import SuccessRule
+from curricula.tickets import Ticket
+
+Floats = NDArray[np.float64]
+
+
+class Learner:
+    """The parts that learn, and the order in which they do."""
+
+    def __init__(self, pool: PromptPool, config: CurriculumConfig, base: Floats) -> None:
+        selection = config.curriculum
+        self.beliefs = DecayedBeta(pool, selection.belief)
+        self.costs = TokenCosts(pool, selection.bandit.discount)
+        self.bandit: Bandit = (
+            DiscountedThompson(len(base), selection.bandit.discount)
+            if selection.bandit.type == "discounted_thompson"
+            else FixedShares(base)
+        )
+        self.rule = SuccessRule(config.success)
+        self.monitor = Monitor(pool.environments, base, config.monitor.window)
+        self._filter = ZeroVariance(selection.filters[0].tolerance) if selection.filters else ZeroVariance()
+        self._drops = bool(selection.filters)
+
+    def learn(
+        self, batch: OutcomeBatch, places: NDArray[np.int64], tickets: list[Ticket], drawn: NDArray[np.bool_]
+    ) -> list[Verdict]:
+        """Judge scored groups, and teach every part in one update each."""
+        rewards = batch.rewards_KG[places]
+        results = np.where(batch.given_K[places, None], batch.successes_KG[places], rewards)
+        results[np.isnan(rewards)] = np.nan
+        if self.rule.observe(results):
+            self.beliefs.clear()
+            self.monitor.clear()
+        results = self.rule.read(results)
+        judgements = self._filter.judge(results)
+        verdicts = [self._verdict(judgement) for judgement in judgements]
+        live = ~np.isnan(results)
+        members = live.sum(axis=1)
+        codes = np.array([ticket.code for ticket in tickets])
+        for code, verdict in zip(codes.tolist(), verdicts, strict=True):
+            self.monitor.count("kept" if verdict.keep else cast(Event, verdict.reason), code)
+        self.monitor.trained.extend(
+            [c for c, v, d in zip(codes.tolist(), verdicts, drawn, strict=True) if v.keep and d]
+        )
+        np.add.at(self.monitor.tokens_E, codes, batch.tokens_K[places])
+        if not members.any():
+            return verdicts
+        rows = np.array([ticket.row for ticket in tickets])
+        weight = np.array([ticket.weight for ticket in tickets])
+        mixed = np.array([judgement == "informative" for judgement in judgements])
+        passed = np.where(live, results, 0.0).sum(axis=1)
+        value = passed / np.maximum(members, 1)
+        rated, paired = members > 0, members > 1
+        corrected = value
+        if self.rule.mode == "informative":
+            taught, passed, tried = paired, mixed * 1.0, np.ones(rows.size)
+        else:
+            corrected = self.beliefs.pool_means()[codes] + value - self.beliefs.mean(rows)
+            taught, tried = rated, members * 1.0
+        seen = rated & drawn
+        kept = np.array([verdict.keep for verdict in verdicts])
+        columns = (codes, value, corrected, weight, kept * 1.0, mixed * 1.0)
+        self.monitor.record(*(column[seen] for column in columns))
+        self.beliefs.update(rows[taught], passed[taught], tried[taught])
+        self.costs.update(rows[rated], batch.tokens_K[places][rated], batch.counted_K[places][rated])
+        self.bandit.update(codes[paired], mixed[paired])
+        return verdicts
+
+    def _verdict(self, judgement: Judgement) -> Verdict:
+        if judgement == "zero_variance" and not self._drops:
+            return Verdict(True, "unfiltered")
+        return Verdict(judgement == "informative", judgement)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of every part."""
+        return {name: part.state_dict() for name, part in self._parts()}
+
+    def load(self, state: Reader) -> None:
+        """Take over saved states; raises CheckpointError where one cannot be right."""
+        for name, part in self._parts():
+            part.load(state.section(name))
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        names = ("beliefs", "costs", "bandit", "rule", "monitor")
+        return [(name, getattr(self, name)) for name in names]

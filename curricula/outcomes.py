@@ -1,0 +1,76 @@
+"""Outcomes as arrays: checked once, then every part works on all groups of a tell together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.errors import CurriculaValueError
+from curricula.records import GroupOutcome
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeBatch:
+    """K outcomes, padded with NaN to the largest group G.
+
+    Attributes:
+        rewards_KG: Rewards; a row of NaN where the status is not ok.
+        successes_KG: Raw successes; NaN where not given.
+        given_K: Whether successes were given.
+        tokens_K: Tokens, summed over the rollouts whose tokens are known.
+        counted_K: How many rollouts those are.
+    """
+
+    rewards_KG: Floats
+    successes_KG: Floats
+    given_K: NDArray[np.bool_]
+    tokens_K: Floats
+    counted_K: Floats
+
+
+def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
+    """Check the values of outcomes and stack them.
+
+    Raises:
+        CurriculaValueError: Infinite rewards or successes, or tokens that are negative or infinite.
+    """
+    count = len(outcomes)
+    widest = max((len(_floats(outcome.rewards)) for outcome in outcomes), default=1)
+    rewards, successes = np.full((count, widest), np.nan), np.full((count, widest), np.nan)
+    given = np.zeros(count, dtype=np.bool_)
+    tokens = np.full((count, widest), np.nan)
+    for place, outcome in enumerate(outcomes):
+        if outcome.status != "ok":
+            continue
+        size = len(_floats(outcome.rewards))
+        rewards[place, :size] = outcome.rewards
+        if outcome.successes is not None:
+            successes[place, :size] = outcome.successes
+            given[place] = True
+        if outcome.tokens is not None:
+            tokens[place, :size] = outcome.tokens
+    _require(outcomes, ~np.isinf(rewards), rewards, "rewards", "finite numbers, NaN where unscorable")
+    _require(outcomes, ~np.isinf(successes), successes, "successes", "finite numbers, NaN where unscorable")
+    known = ~np.isnan(tokens)
+    _require(outcomes, ~known | ((tokens >= 0.0) & (tokens < np.inf)), tokens, "tokens", "counts >= 0")
+    return OutcomeBatch(rewards, successes, given, np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)
+
+
+def _floats(column: object) -> Floats:
+    assert isinstance(column, np.ndarray)  # GroupOutcome made it one
+    return column
+
+
+def _require(
+    outcomes: Sequence[GroupOutcome], good_KG: NDArray[np.bool_], values_KG: Floats, name: str, expected: str
+) -> None:
+    if good_KG.all():
+        return
+    place = int(np.argmin(good_KG.all(axis=1)))
+    value = values_KG[place][~good_KG[place]][0]
+    outcome = outcomes[place]
+    where = f"index {outcome.index}" if outcome.ticket is None else f"ticket {outcome.ticket}"
+    raise CurriculaValueError(f"tell, outcome {place} ({where}): expected {name} to be {expected}; got {value:g}")

@@ -1,0 +1,176 @@
+"""From shares to prompts: how many draws each environment gets, and which prompts they fall on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.beliefs import DecayedBeta
+from curricula.config import SelectionConfig
+from curricula.learner import Learner
+from curricula.objectives import expected_signal
+from curricula.pool import PromptPool
+from curricula.records import Reason
+from curricula.sampling import allocate, draw_weights, inclusion_probabilities, sample_range, systematic
+from curricula.tickets import Tickets
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_MASTERED = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One chosen prompt: its row, its position and environment, its propensity, weight (mean 1) and reason."""
+
+    row: int
+    position: int
+    code: int
+    propensity: float
+    weight: float
+    reason: Reason
+
+
+class Planner:
+    """Chooses prompts in two phases, so that the probability of each is known exactly.
+
+    In each environment, m of the N eligible prompts are drawn at random as candidates, with m the number of draws
+    times `candidates`. They are scored, and draws are made among them with inclusion probabilities that follow the
+    scores softly; a fraction `probe` of the draws is spread evenly. The propensity is m / N times the probability
+    among candidates. It is conditional on how many draws the environment got.
+    """
+
+    def __init__(self, pool: PromptPool, config: SelectionConfig) -> None:
+        self.pool, self.config = pool, config
+
+    def plan(
+        self,
+        count: int,
+        group_size: int,
+        shares: Floats,
+        tickets: Tickets,
+        learner: Learner,
+        rng: np.random.Generator,
+    ) -> list[Choice]:
+        """Choose `count` prompts, in random order.
+
+        Args:
+            count: How many.
+            group_size: Rollouts per group.
+            shares: Shape (E,), of sum 1.
+            tickets: What is in flight.
+            learner: What is believed of pass rates and costs.
+            rng: The only source of randomness.
+        """
+        spans = [self.pool.span(code) for code in range(len(shares))]
+        taken = [tickets.taken(code, *span) for code, span in enumerate(spans)]
+        free = np.array([stop - start - len(out) for (start, stop), out in zip(spans, taken, strict=True)])
+        fresh = settle(allocate(shares, count, rng), free, shares, rng)
+        choices: list[Choice] = []
+        if codes := np.flatnonzero(fresh).tolist():
+            sizes = np.minimum(free, fresh * self.config.candidates)
+            parts = [sample_range(*spans[code], taken[code], int(sizes[code]), rng) for code in codes]
+            positions = np.concatenate(parts)
+            rows = self.pool.rows(positions)
+            scores = self._scores(rows, group_size, learner)
+            choices = self._choose(
+                codes, fresh[codes], sizes[codes], free[codes], positions, rows, scores, learner.beliefs, rng
+            )
+        if (missing := count - len(choices)) > 0:
+            choices += self._repeat(allocate(shares, missing, rng), spans, rng)
+        # Hosts split a batch over ranks and micro-batches: no part of it should hold one environment only.
+        return [choices[place] for place in rng.permutation(count).tolist()]
+
+    def _scores(self, rows: Ints, group_size: int, learner: Learner) -> Floats:
+        objective = self.config.objective
+        if objective.type == "uniform":
+            return np.ones(rows.size)
+        alpha, beta = learner.beliefs.posterior(rows)
+        signal: NDArray[Any] = (
+            alpha / (alpha + beta)
+            if learner.rule.mode == "informative"
+            else expected_signal(alpha, beta, group_size, objective.normaliser)
+        )
+        return signal / learner.costs.prompts(rows) if objective.type == "signal_per_token" else signal
+
+    def _choose(
+        self,
+        codes: list[int],
+        counts: Ints,
+        sizes: Ints,
+        free: Ints,
+        positions: Ints,
+        rows: Ints,
+        scores: Floats,
+        beliefs: DecayedBeta,
+        rng: np.random.Generator,
+    ) -> list[Choice]:
+        config, start = self.config, 0
+        places: list[Ints] = []
+        chances: list[Floats] = []
+        for drawn, size in zip(counts.tolist(), sizes.tolist(), strict=True):
+            weights = draw_weights(scores[start : start + size], drawn, config.temperature)
+            chance = inclusion_probabilities(weights, drawn, config.probe)
+            place = systematic(chance, drawn, rng)
+            places.append(place + start)
+            chances.append(chance[place])
+            start += size
+        place, chance = np.concatenate(places), np.concatenate(chances)
+        rate = np.repeat(counts / sizes, counts)
+        row = rows[place]
+        # Which part of its probability a draw came from is a coin of exactly that bias.
+        evenly = (rng.random(place.size) * chance < config.probe * rate).tolist()
+        unseen = (beliefs.tried[row] == 0.0).tolist()
+        mastered = (beliefs.mean(row) > _MASTERED).tolist()
+        columns = (
+            row.tolist(),
+            positions[place].tolist(),
+            np.repeat(codes, counts).tolist(),
+            np.minimum(np.repeat(sizes / free, counts) * chance, 1.0).tolist(),
+            (rate / chance).tolist(),
+            [_reason(*flags) for flags in zip(unseen, evenly, mastered, strict=True)],
+        )
+        return [Choice(*fields) for fields in zip(*columns, strict=True)]
+
+    def _repeat(self, counts: Ints, spans: list[tuple[int, int]], rng: np.random.Generator) -> list[Choice]:
+        """Draw evenly among all eligible prompts, in flight or not, each as rarely twice as can be."""
+        choices: list[Choice] = []
+        for code in np.flatnonzero(counts).tolist():
+            (start, stop), count = spans[code], int(counts[code])
+            whole, rest = divmod(count, stop - start)
+            positions = np.concatenate(
+                [np.tile(np.arange(start, stop), whole), sample_range(start, stop, [], rest, rng)]
+            )
+            propensity = min(1.0, count / (stop - start))
+            for position, row in zip(positions.tolist(), self.pool.rows(positions).tolist(), strict=True):
+                choices.append(Choice(row, position, code, propensity, 1.0, "repeat"))
+        return choices
+
+
+def settle(counts: Ints, free: Ints, shares: Floats, rng: np.random.Generator) -> Ints:
+    """Hand draws that an environment cannot fill to those that have prompts left, by their shares.
+
+    Args:
+        counts: Shape (E,), draws wanted.
+        free: Shape (E,), prompts that can be drawn.
+        shares: Shape (E,), of sum 1.
+        rng: Used only when something is missing.
+
+    Returns:
+        Shape (E,), at most `free`; of the same sum as `counts` unless nothing is left anywhere.
+    """
+    settled = np.minimum(counts, free)
+    while (missing := int(counts.sum() - settled.sum())) > 0 and (room := free - settled).any():
+        extra = allocate(np.where(room > 0, shares + 1e-9, 0.0), missing, rng)
+        settled += np.minimum(extra, room)
+    return settled
+
+
+def _reason(unseen: bool, evenly: bool, mastered: bool) -> Reason:
+    if unseen:
+        return "explore"
+    if not evenly:
+        return "signal"
+    return "review" if mastered else "probe"

@@ -1,0 +1,198 @@
+"""The prompts of a run: who they are, which environment they belong to, and random access to the eligible ones."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.columns import encode_names, length_of, texts_of, whole_numbers
+from curricula.errors import CurriculaValueError
+from curricula.keys import stable_keys, text_key
+
+_CHUNK = 1 << 16
+_MOST_LEVELS = 1 << 31
+
+
+class PromptPool:
+    """Columns of N prompts, grouped so that drawing from an environment costs the same at any N.
+
+    Rows are ordered by (environment, level); the eligible levels of an environment are then one contiguous
+    span of positions, and candidates are integers in that span.
+
+    Args:
+        environments: Shape (N,), names; dictionary-encoded pyarrow arrays are taken without expansion.
+        keys: Shape (N,), stable identities; duplicates get an ordinal. None hashes `texts`, else counts rows.
+        texts: Shape (N,), the prompts as text.
+        features: Shape (N, D), anything that predicts difficulty.
+        levels: Shape (N,), integers, the difficulty of procedural prompts.
+
+    Raises:
+        CurriculaValueError: Columns of different length, no prompt at all, or entries of the wrong kind.
+
+    >>> pool = PromptPool(["sums", "maths", "sums"], keys=["a", "b", "a"])
+    >>> len(pool), pool.environments, pool.sizes, pool.key(2)
+    (3, ('maths', 'sums'), {'maths': 1, 'sums': 2}, 'a#2')
+    """
+
+    def __init__(
+        self,
+        environments: object,
+        keys: object | None = None,
+        texts: object | None = None,
+        features: object | None = None,
+        levels: object | None = None,
+    ) -> None:
+        self.environments, self.codes = encode_names(environments, "environments")
+        size = len(self.codes)
+        for name, column in (("keys", keys), ("texts", texts), ("features", features), ("levels", levels)):
+            if column is not None and (length := length_of(column, name)) != size:
+                raise CurriculaValueError(f"{name}: expected {size} entries, one per environment entry; got {length}")
+        self.texts, self.features = texts, features
+        self._keys = self._read_keys(keys)
+        self._fingerprint: str | None = None
+        count = len(self.environments)
+        self.has_levels = levels is not None
+        if levels is None:
+            self.blocks: NDArray[np.int32] = self.codes
+            self.block_codes: NDArray[np.int64] = np.arange(count)
+            self.block_levels: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
+        else:
+            level = whole_numbers(levels, "levels", size)
+            lowest, reach = int(level.min()), int(level.max()) - int(level.min()) + 1
+            if reach > _MOST_LEVELS:
+                raise CurriculaValueError(f"levels: expected a range of at most {_MOST_LEVELS}; got {reach}")
+            pairs, blocks = np.unique(self.codes * np.int64(reach) + (level - lowest), return_inverse=True)
+            self.blocks = blocks.reshape(-1).astype(np.int32)
+            self.block_codes, self.block_levels = pairs // reach, pairs % reach + lowest
+        self.block_sizes = np.bincount(self.blocks, minlength=len(self.block_codes))
+        self._edges = np.concatenate([[0], np.cumsum(self.block_sizes)])
+        self._order = _grouped(self.blocks)
+        # Blocks are sorted by environment, so each environment is a range of blocks.
+        self._first_block = np.searchsorted(self.block_codes, np.arange(count + 1))
+        self._code = {name: code for code, name in enumerate(self.environments)}
+        first = [int(block) for block in self._first_block]
+        self._window: list[tuple[int, int]] = list(pairwise(first))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Prompts per environment, eligible or not."""
+        edges = self._edges[self._first_block]
+        return {name: int(edges[code + 1] - edges[code]) for name, code in self._code.items()}
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of environments and keys in order; state is only ever restored onto an equal one."""
+        if self._fingerprint is None:
+            digest = hashlib.blake2b(digest_size=16)
+            _feed(digest, list(self.environments))
+            digest.update(self.codes.astype("<i4", copy=False).tobytes())
+            if self._keys is not None:
+                for start in range(0, len(self), _CHUNK):
+                    _feed(digest, texts_of(self._keys, start, start + _CHUNK))
+            self._fingerprint = digest.hexdigest()
+        return self._fingerprint
+
+    def key(self, index: int) -> str:
+        """Stable identity of the prompt in row `index`."""
+        if not 0 <= index < len(self):
+            raise CurriculaValueError(f"PromptPool.key: expected a row in [0, {len(self)}); got {index}")
+        if self._keys is None:
+            return f"{self.environments[self.codes[index]]}:{index}"
+        return texts_of(self._keys, index, index + 1)[0]
+
+    def code(self, environment: str) -> int:
+        """Code of an environment, or CurriculaValueError naming those that exist."""
+        try:
+            return self._code[environment]
+        except KeyError:
+            names = ", ".join(self.environments)
+            raise CurriculaValueError(f"expected an environment of the pool ({names}); got {environment!r}") from None
+
+    def window(self, environment: str) -> tuple[int, int]:
+        """Lowest and highest eligible level of an environment; (0, 0) where the pool has no levels."""
+        low, high = self._window[self.code(environment)]
+        return int(self.block_levels[low]), int(self.block_levels[high - 1])
+
+    def set_window(self, environment: str, low: int, high: int) -> None:
+        """Make levels low to high (both included) the eligible ones.
+
+        Raises:
+            CurriculaValueError: A window that holds no prompt.
+        """
+        self._window[self.code(environment)] = self.find_window(environment, low, high)
+
+    def find_window(self, environment: str, low: int, high: int) -> tuple[int, int]:
+        """Range of blocks of levels low to high; CurriculaValueError where it holds no prompt."""
+        code = self.code(environment)
+        first, last = int(self._first_block[code]), int(self._first_block[code + 1])
+        levels = self.block_levels[first:last]
+        start, stop = np.searchsorted(levels, low, side="left"), np.searchsorted(levels, high, side="right")
+        if start >= stop:
+            raise CurriculaValueError(
+                f"environments.{environment}.levels: expected a window that holds prompts, within {levels[0]} to "
+                f"{levels[-1]}; got {low} to {high}"
+            )
+        return first + int(start), first + int(stop)
+
+    def window_blocks(self, code: int) -> tuple[int, int]:
+        """Range of the eligible blocks of an environment."""
+        return self._window[code]
+
+    def span(self, code: int) -> tuple[int, int]:
+        """Range of the eligible positions of an environment."""
+        low, high = self._window[code]
+        return int(self._edges[low]), int(self._edges[high])
+
+    def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows at these positions of the grouped order."""
+        return positions if self._order is None else self._order[positions].astype(np.int64)
+
+    def position(self, row: int) -> int:
+        """Position of a row in the grouped order: rows ascend within a block."""
+        if self._order is None:
+            return row
+        block = self.blocks[row]
+        start, stop = self._edges[block], self._edges[block + 1]
+        # A wider integer than the array's would make searchsorted copy the array.
+        return int(start + np.searchsorted(self._order[start:stop], self._order.dtype.type(row)))
+
+    def _read_keys(self, keys: Any) -> Sequence[str] | NDArray[Any] | None:
+        if keys is None and self.texts is None:
+            return None
+        if keys is None:
+            names = self.environments
+            hashed = (
+                text_key(text, names[code])
+                for start in range(0, len(self), _CHUNK)
+                for text, code in zip(
+                    texts_of(self.texts, start, start + _CHUNK), self.codes[start : start + _CHUNK], strict=True
+                )
+            )
+            return stable_keys(hashed)
+        if isinstance(keys, np.ndarray) and cast(NDArray[Any], keys).dtype.kind in "iu":
+            numbers = cast(NDArray[Any], keys)
+            if len(np.unique(numbers)) == len(numbers):
+                return numbers
+        return stable_keys(texts_of(keys, 0, len(self)))
+
+
+def _grouped(blocks: NDArray[np.int32]) -> NDArray[np.int32] | NDArray[np.int64] | None:
+    """Row order by block, or None where rows are already grouped."""
+    if blocks.size < 2 or bool((blocks[1:] >= blocks[:-1]).all()):
+        return None
+    # Two-byte integers are sorted by radix: linear in N, where four bytes would be N log N.
+    narrow = blocks.astype(np.int16) if int(blocks.max()) < 1 << 15 else blocks
+    order = np.argsort(narrow, kind="stable")
+    return order.astype(np.int32) if blocks.size < 1 << 31 else order
+
+
+def _feed(digest: Any, texts: list[str]) -> None:
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    digest.update(np.array([len(part) for part in parts], dtype="<i8").tobytes())
+    digest.update(b"".join(parts))

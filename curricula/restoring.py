@@ -1,0 +1,79 @@
+"""Saving and reading the small parts of a curriculum's state."""
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from curricula.errors import CheckpointError, CurriculaValueError
+from curricula.pool import PromptPool
+from curricula.stateful import Reader
+
+_logger = logging.getLogger("curricula")
+
+
+def rng_state(rng: np.random.Generator) -> dict[str, Any]:
+    """State of a PCG64 generator; its 128-bit integers are hexadecimal, since not every JSON reader has them."""
+    state = cast(dict[str, Any], rng.bit_generator.state)
+    inner = state["state"]
+    return {
+        "type": state["bit_generator"],
+        "state": f"{inner['state']:032x}",
+        "inc": f"{inner['inc']:032x}",
+        "has_uint32": int(state["has_uint32"]),
+        "uinteger": int(state["uinteger"]),
+    }
+
+
+def read_rng(reader: Reader) -> np.random.Generator:
+    """A generator in the saved state; raises CheckpointError where it cannot be one."""
+    reader.ensure("type", "PCG64", reader.text("type") == "PCG64")
+    numbers = [reader.text(name) for name in ("state", "inc")]
+    for name, text in zip(("state", "inc"), numbers, strict=True):
+        reader.ensure(name, "32 hexadecimal digits", re.fullmatch("[0-9a-f]{32}", text) is not None)
+    state, increment = (int(text, 16) for text in numbers)
+    reader.ensure("inc", "an odd increment", increment % 2 == 1)
+    bits = np.random.PCG64()
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state, "inc": increment},
+        "has_uint32": reader.integer("has_uint32", high=1),
+        "uinteger": reader.integer("uinteger", high=(1 << 32) - 1),
+    }
+    return np.random.Generator(bits)
+
+
+def read_windows(reader: Reader, pool: PromptPool) -> dict[str, tuple[int, int]]:
+    """Eligible levels of every environment; raises CheckpointError where one holds no prompt."""
+    windows: dict[str, tuple[int, int]] = {}
+    for name in pool.environments:
+        value = reader.raw(name)
+        items = cast(list[Any], value) if isinstance(value, (list, tuple)) else []
+        reader.ensure(name, "two levels", len(items) == 2 and all(type(item) is int for item in items))
+        try:
+            pool.find_window(name, *items)
+        except (CurriculaValueError, OverflowError) as error:
+            raise CheckpointError(f"{reader.place}.{name}: {error}") from error
+        windows[name] = (items[0], items[1])
+    return windows
+
+
+def log_changes(saved: object, present: Mapping[str, Any]) -> None:
+    """Say where the mix differs from that of the saved run."""
+    before = _leaves(saved)
+    after = _leaves(present)
+    for place in sorted(before.keys() | after.keys()):
+        old, new = before.get(place), after.get(place)
+        if old != new:
+            _logger.warning("the mix changed at %s: the saved run had %r, this one has %r", place, old, new)
+
+
+def _leaves(value: object, place: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        return {place: value}
+    leaves: dict[str, Any] = {}
+    for name, item in cast(Mapping[str, Any], value).items():
+        leaves |= _leaves(item, f"{place}.{name}" if place else str(name))
+    return leaves

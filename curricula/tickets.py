@@ -1,0 +1,151 @@
+"""Draws that are out: which prompts are in flight, which tickets expired, which were cancelled."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from curricula.pool import PromptPool
+from curricula.stateful import Reader
+
+_REMEMBERED = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a draw needs to be told later.
+
+    Attributes:
+        row: Row of the prompt in the pool.
+        position: Its place in the pool's grouped order.
+        code: Code of its environment.
+        weight: How many eligible prompts of the environment it stands for, relative to a uniform draw; mean 1.
+        ask: Number of the ask that drew it.
+        policy_version: Version of the policy that it was drawn for.
+    """
+
+    row: int
+    position: int
+    code: int
+    weight: float
+    ask: int
+    policy_version: int
+
+
+class Tickets:
+    """Issues tickets, and keeps those that are in flight, expired or cancelled.
+
+    Expired and cancelled ones are remembered up to a bound, oldest forgotten first.
+    """
+
+    def __init__(self, pool: PromptPool) -> None:
+        self.pool = pool
+        self.issued = 0
+        self.in_flight: dict[int, Ticket] = {}
+        self.expired: dict[int, Ticket] = {}
+        self.cancelled: dict[int, None] = {}
+        self._taken: list[list[int]] = [[] for _ in pool.environments]
+
+    def issue(self, ticket: Ticket) -> int:
+        """Number a draw and take its prompt out of the eligible ones."""
+        number = self.issued
+        self.issued += 1
+        self.in_flight[number] = ticket
+        insort(self._taken[ticket.code], ticket.position)
+        return number
+
+    def taken(self, code: int, start: int, stop: int) -> list[int]:
+        """Distinct positions in flight of an environment within start to stop, sorted."""
+        positions = self._taken[code]
+        inside = positions[bisect_left(positions, start) : bisect_left(positions, stop)]
+        # The same prompt is out twice only after repeats.
+        return inside if all(a < b for a, b in pairwise(inside)) else sorted(set(inside))
+
+    def find(self, number: int) -> Ticket | None:
+        """The ticket if it is in flight or expired."""
+        return self.in_flight.get(number) or self.expired.get(number)
+
+    def close(self, number: int) -> None:
+        """Told: its prompt is eligible again, and the ticket teaches no more."""
+        if number in self.in_flight:
+            self._release(number)
+        else:
+            self.expired.pop(number, None)
+
+    def cancel(self, number: int) -> None:
+        """Never to be told; a tell that comes after all is refused by name."""
+        self.close(number)
+        self.cancelled[number] = None
+        _forget(self.cancelled)
+
+    def expire(self, ask: int) -> list[Ticket]:
+        """Expire the tickets of asks before `ask`; their prompts are eligible again, late tells still teach."""
+        late: list[Ticket] = []
+        # Tickets are in order of their asks, so the walk stops at the first that is young enough.
+        while self.in_flight and (ticket := self.in_flight[number := next(iter(self.in_flight))]).ask < ask:
+            self._release(number)
+            self.expired[number] = ticket
+            late.append(ticket)
+        _forget(self.expired)
+        return late
+
+    def _release(self, number: int) -> None:
+        ticket = self.in_flight.pop(number)
+        positions = self._taken[ticket.code]
+        del positions[bisect_left(positions, ticket.position)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is out."""
+        return {
+            "issued": self.issued,
+            "in_flight": _columns(self.in_flight),
+            "expired": _columns(self.expired),
+            "cancelled": np.array(list(self.cancelled), dtype=np.int64),
+        }
+
+    def load(self, state: Reader, asks: int) -> None:
+        """Take over a saved state; raises CheckpointError where it cannot be right."""
+        self.issued = state.integer("issued", high=1 << 62)
+        self.in_flight = self._read(state.section("in_flight"), asks)
+        self.expired = self._read(state.section("expired"), asks)
+        cancelled = state.array("cancelled", np.int64, (None,), low=0, high=self.issued - 1)
+        self.cancelled = dict.fromkeys(cancelled.tolist())
+        kinds = (self.in_flight, self.expired, self.cancelled)
+        distinct = len(set[int]().union(*kinds)) == sum(map(len, kinds)) == len(cancelled) + sum(map(len, kinds[:2]))
+        state.ensure("in_flight", "tickets that are in one place only", distinct)
+        for ticket in self.in_flight.values():
+            insort(self._taken[ticket.code], ticket.position)
+
+    def _read(self, state: Reader, asks: int) -> dict[int, Ticket]:
+        numbers = state.array("number", np.int64, (None,), low=0, high=self.issued - 1)
+        shape = numbers.shape
+        rows = state.array("row", np.int64, shape, low=0, high=len(self.pool) - 1)
+        weights = state.array("weight", np.float64, shape, low=0.0)
+        ask = state.array("ask", np.int64, shape, low=0, high=asks)
+        versions = state.array("policy_version", np.int64, shape)
+        state.ensure("number", "ascending numbers", bool((numbers[1:] > numbers[:-1]).all()))
+        state.ensure("ask", "asks in the order of the tickets", bool((ask[1:] >= ask[:-1]).all()))
+        columns = (numbers.tolist(), rows.tolist(), weights.tolist(), ask.tolist(), versions.tolist())
+        return {
+            number: Ticket(row, self.pool.position(row), int(self.pool.codes[row]), weight, made, version)
+            for number, row, weight, made, version in zip(*columns, strict=True)
+        }
+
+
+def _columns(tickets: dict[int, Ticket]) -> dict[str, Any]:
+    values: Iterable[Ticket] = tickets.values()
+    return {
+        "number": np.array(list(tickets), dtype=np.int64),
+        "row": np.array([ticket.row for ticket in values], dtype=np.int64),
+        "weight": np.array([ticket.weight for ticket in values], dtype=np.float64),
+        "ask": np.array([ticket.ask for ticket in values], dtype=np.int64),
+        "policy_version": np.array([ticket.policy_version for ticket in values], dtype=np.int64),
+    }
+
+
+def _forget(remembered: dict[int, Any]) -> None:
+    while len(remembered) > _REMEMBERED:
+        del remembered[next(iter(remembered))]
