@@ -1,0 +1,130 @@
+"""Cases of tests/INPUTS.md: the trainer that a curriculum is attached to, and its data set."""
+
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from host import dataset, model, reward, trainer
+from transformers import Trainer, TrainingArguments
+from trl import RLOOTrainer
+
+from curricula_trl import CurriculumSampler, detach
+
+
+def attach(folder: Path, mix: dict[str, Any] | None = None, **settings: Any) -> CurriculumSampler:
+    return CurriculumSampler(mix).attach(trainer(folder, **settings))
+
+
+def empty_mix(folder: Path) -> None:
+    assert attach(folder).curriculum.pool.environments == ("easy", "frontier", "hard", "never")
+
+
+def one_environment(folder: Path) -> None:
+    sampler = attach(folder, train_dataset=dataset().remove_columns("environment"))
+    assert len(sampler.curriculum.pool.environments) == 1
+    assert len(sampler.curriculum.pool) == len(dataset())
+
+
+def duplicates(folder: Path) -> None:
+    rows = Dataset.from_list([{"prompt": "1=", "environment": "easy"}] * 20)
+    pool = attach(folder, train_dataset=rows).curriculum.pool
+    assert len({pool.key(index) for index in range(20)}) == 20
+
+
+def conversational(folder: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def judge(completions: list[Any], **columns: Any) -> list[float]:
+        seen.append(columns)
+        return [0.0, 1.0] * (len(completions) // 2)
+
+    rows = [
+        {"prompt": [{"role": "user", "content": f"{n}="}], "environment": "a", "meta": {"n": n, "tags": ["x"]}}
+        for n in range(16)
+    ]
+    host = trainer(folder, train_dataset=Dataset.from_list(rows), reward_funcs=judge, max_steps=1)
+    host.processing_class.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    CurriculumSampler().attach(host)
+    host.train()
+    for prompt, meta in zip(seen[0]["prompts"], seen[0]["meta"], strict=True):
+        assert prompt == [{"role": "user", "content": f"{meta['n']}="}]
+        assert meta["tags"] == ["x"]
+
+
+def rloo(folder: Path) -> None:
+    host = trainer(folder, RLOOTrainer, max_steps=1, beta=0.0)
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] > 0
+
+
+def after_detach(folder: Path) -> None:
+    host = trainer(folder)
+    CurriculumSampler().attach(host)
+    detach(host)
+    CurriculumSampler().attach(host)
+
+
+def nan_reward(folder: Path) -> None:
+    host = trainer(
+        folder, max_steps=1, reward_funcs=lambda completions, **_: [None, float("nan")] * (len(completions) // 2)
+    )
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    metrics = sampler.metrics()
+    assert sum(metrics[f"{name}/unscorable"] for name in sampler.curriculum.pool.environments) == metrics["told"] > 0
+    assert sum(metrics[f"{name}/zero_variance"] for name in sampler.curriculum.pool.environments) == 0
+
+
+def twice(folder: Path) -> None:
+    CurriculumSampler().attach(attach(folder).trainer)
+
+
+def sampler_twice(folder: Path) -> None:
+    attach(folder).attach(trainer(folder))
+
+
+def other_trainer(folder: Path) -> None:
+    arguments = TrainingArguments(output_dir=str(folder), use_cpu=True, report_to=[])
+    CurriculumSampler().attach(Trainer(model=model(), args=arguments, train_dataset=dataset()))
+
+
+def no_data(folder: Path) -> None:
+    host = trainer(folder)
+    host.train_dataset = None
+    CurriculumSampler().attach(host)
+
+
+def replaced_data(folder: Path) -> None:
+    host = trainer(folder)
+    CurriculumSampler().attach(host)
+    host.train_dataset = dataset({"easy": 30})
+    host.train()
+
+
+def empty_environment(folder: Path) -> None:
+    rows = [{"prompt": f"{number}=", "environment": None if number == 5 else "a"} for number in range(8)]
+    attach(folder, train_dataset=Dataset.from_list(rows))
+
+
+CASES = {
+    "attach-empty-mix": empty_mix,
+    "attach-one-environment": one_environment,
+    "attach-duplicates": duplicates,
+    "attach-conversational": conversational,
+    "attach-rloo": rloo,
+    "attach-after-detach": after_detach,
+    "attach-nan-reward": nan_reward,
+    "attach-twice": twice,
+    "attach-sampler-twice": sampler_twice,
+    "attach-other-trainer": other_trainer,
+    "attach-stream": lambda folder: attach(folder, train_dataset=dataset().to_iterable_dataset()),
+    "attach-no-data": no_data,
+    "attach-too-small": lambda folder: attach(folder, steps_per_generation=4, train_dataset=dataset({"easy": 7})),
+    "attach-replaced-data": replaced_data,
+    "attach-unknown-environment": lambda folder: attach(folder, {"environments": {"esy": {}}}),
+    "attach-no-column": lambda folder: attach(folder, {"environment_column": "env"}),
+    "attach-no-key": lambda folder: attach(folder, {"key": "uid"}),
+    "attach-empty-environment": empty_environment,
+    "attach-no-reward": lambda folder: attach(folder, {"success": {"reward": "exact"}}, reward_funcs=reward),
+}
