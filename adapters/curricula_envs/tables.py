@@ -64,13 +64,12 @@ def _read(source: DatasetSource, place: Place, path: Path) -> Dataset:
     if path.is_file() and reader is None:
         raise place.error(at, f"expected a file of type {', '.join(_READERS)}, or a folder; got {shown(path.name)}")
     try:
-        with _quiet():
-            if path.is_file():
-                loaded: Any = datasets.load_dataset(str(reader), data_files=str(path), split=source.split or "train")
-            elif (path / "dataset_dict.json").exists() or (path / "state.json").exists():
-                loaded = datasets.load_from_disk(str(path))
-            else:
-                loaded = datasets.load_dataset(str(path))
+        if path.is_file():
+            loaded: Any = datasets.load_dataset(str(reader), data_files=str(path), split=source.split or "train")
+        elif (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+            loaded = datasets.load_from_disk(str(path))
+        else:
+            loaded = datasets.load_dataset(str(path))
     except Exception as error:
         cause = error.__cause__ or error
         message = f"expected a data set that can be read; got {type(cause).__name__}: {cause}"

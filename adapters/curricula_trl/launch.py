@@ -1,0 +1,126 @@
+"""Training from a mix alone: TRL's GRPOTrainer with the arguments under `trainer:`, and a display."""
+
+import contextlib
+import dataclasses
+import os
+import typing
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any
+
+from datasets import Dataset
+from transformers import PrinterCallback, ProgressCallback
+from transformers.trainer_utils import get_last_checkpoint
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from curricula.config import CurriculumConfig
+from curricula.config.explain import config_error, did_you_mean
+from curricula.config.schema import shown
+from curricula_trl.display import display
+from curricula_trl.sampler import CurriculumSampler
+
+
+def check(config: CurriculumConfig) -> None:
+    """Checks what can be checked of `model` and `trainer` before anything heavy is loaded.
+
+    Raises:
+        ConfigError: No model, or an argument that TRL's GRPOConfig does not have, or of a type it cannot use.
+    """
+    if config.model is None:
+        message = "expected the path or the hub id of a model; got nothing; add one"
+        raise config_error(config.origin, ("model",), message)
+    if config.model.startswith((".", "/", "~")) and not Path(config.model).expanduser().is_dir():
+        message = f"expected the folder of a model; got {shown(config.model)}; check the path"
+        raise config_error(config.origin, ("model",), message)
+    hints = typing.get_type_hints(GRPOConfig)
+    known = [field.name for field in dataclasses.fields(GRPOConfig) if field.init]
+    for name, value in config.trainer.items():
+        if name not in known:
+            hint = did_you_mean(name, known)
+            hint = hint if "?" in hint else "see TRL's documentation of GRPOConfig"
+            message = f"expected an argument of trl.GRPOConfig; got {shown(name)}; {hint}"
+            raise config_error(config.origin, ("trainer", name), message)
+        if isinstance(value, str) and (expected := _numbers_only(hints[name])):
+            message = f"expected {expected}; got {shown(value)}; remove the quotes or change it"
+            raise config_error(config.origin, ("trainer", name), message)
+
+
+def run(
+    config: CurriculumConfig,
+    dataset: Dataset,
+    reward: Any,
+    *,
+    name: str = "mix",
+    resume: bool | str | os.PathLike[str] = False,
+) -> GRPOTrainer:
+    """Trains the model of a mix, and returns the trainer.
+
+    Args:
+        config: The mix, with `model`.
+        dataset: All prompts, with the columns that the mix names.
+        reward: One reward function, or a list of them.
+        name: Where `trainer.output_dir` is left out, the run is kept in runs/NAME.
+        resume: True for the latest checkpoint of the output folder, or the path of one.
+
+    Raises:
+        ConfigError: A model or an argument that TRL refuses, or no checkpoint to resume from.
+    """
+    check(config)
+    given = {"output_dir": str(Path("runs") / name), **config.trainer}
+    try:
+        arguments = GRPOConfig(**given)
+    except (TypeError, ValueError, ImportError) as error:
+        raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
+    checkpoint = _checkpoint(config, arguments.output_dir, resume)
+    model = str(Path(str(config.model)).expanduser()) if str(config.model).startswith("~") else str(config.model)
+    try:
+        trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
+    except OSError as error:  # transformers' word for a model that is not there
+        message = f"expected a model that transformers can load; got {shown(model)}: {_line(error)}"
+        raise config_error(config.origin, ("model",), message) from error
+    except ValueError as error:
+        raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
+    sampler = CurriculumSampler(config).attach(trainer)
+    for theirs in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(theirs)
+    with contextlib.ExitStack() as stack:
+        if trainer.accelerator.is_main_process:
+            shown_by = display(sampler, alone=not arguments.log_completions)
+            stack.callback(shown_by.close)
+            trainer.add_callback(shown_by)
+        trainer.train(resume_from_checkpoint=checkpoint)
+    return trainer
+
+
+def _checkpoint(config: CurriculumConfig, output: str | None, resume: bool | str | os.PathLike[str]) -> str | None:
+    if resume is False:
+        return None
+    if resume is True:
+        folder = Path(output or ".")
+        found = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+        if found is None:
+            message = f"expected a checkpoint in {shown(str(folder))} to resume from; got none; start without --resume"
+            raise config_error(config.origin, ("trainer", "output_dir"), message)
+        return found
+    if not (Path(resume) / "trainer_state.json").is_file():
+        message = f"expected the folder of a checkpoint to resume from; got {shown(os.fspath(resume))}"
+        raise config_error(config.origin, (), message)
+    return os.fspath(resume)
+
+
+def _numbers_only(hint: Any) -> str | None:
+    """What a type admits, where it admits no text: `max_steps: "2"` fails deep inside the trainer otherwise."""
+    origin = typing.get_origin(hint)
+    parts = set(typing.get_args(hint)) if origin in (typing.Union, UnionType) else {hint}
+    parts.discard(NoneType)
+    if not parts or not parts <= {int, float, bool}:
+        return None
+    if parts == {bool}:
+        return "true or false"
+    return "a whole number" if parts == {int} else "a number"
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 300 else text[:299] + "…"

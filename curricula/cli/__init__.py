@@ -1,0 +1,39 @@
+"""The command line `curricula`. Each command is a file of this folder; `app` puts them together."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from curricula.errors import CurriculaError, CurriculaValueError
+from curricula.versions import require
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+"""Exit codes."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command and exits: 0 done, 1 failed, 2 wrong input.
+
+    An error of this package is one line on stderr. Anything else is a fault of ours or of the user's own code,
+    and keeps its traceback.
+    """
+    try:
+        require("cli")
+        from curricula.cli.app import app
+
+        app(list(arguments) if arguments is not None else None, prog_name="curricula", standalone_mode=True)
+    except CurriculaError as error:
+        code = _code(error)
+        # Every rank reads the same input, so rank 0 speaks for all of them; a failure may be one rank's own.
+        if is_main() or code == FAILED:
+            print(f"curricula: {' '.join(str(error).splitlines())}", file=sys.stderr, flush=True)
+        sys.exit(code)
+
+
+def is_main() -> bool:
+    """Whether this process is rank 0, or not part of a distributed run."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _code(error: CurriculaError) -> int:
+    return WRONG_INPUT if isinstance(error, CurriculaValueError) else FAILED

@@ -1,0 +1,35 @@
+"""The commands, put together. A new one is a file with a function `command`, and one line below."""
+
+from typing import Annotated
+
+import typer
+
+import curricula
+from curricula.cli import train, validate
+
+app = typer.Typer(
+    name="curricula",
+    help="Decide which prompts a reinforcement-learning run spends its rollouts on.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command("train")(train.command)
+app.command("validate")(validate.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"curricula {curricula.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(  # pyright: ignore[reportUnusedFunction]
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,30 @@
+"""`curricula train`: the launcher for users without a script of their own."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from curricula.config import load_mix
+
+
+def command(
+    mix: Annotated[Path, typer.Argument(help="The mix, a YAML file with a model.", show_default=False)],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in output_dir.")] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--resume-from", help="Go on from this checkpoint.", show_default=False)
+    ] = None,
+) -> None:
+    """Train a model on a mix with TRL's GRPOTrainer.
+
+    On several devices start it with torchrun or accelerate: torchrun --nproc_per_node 2 -m curricula train mix.yaml
+
+    Example: curricula train configs/first-run.yaml
+    """
+    config = load_mix(mix)
+    from curricula_envs import load_environments
+    from curricula_trl import launch
+
+    launch.check(config)  # before prompts are made, which may take minutes
+    mixed = load_environments(config, mix.parent)
+    launch.run(mixed.config, mixed.dataset, mixed.reward, name=mix.stem, resume=checkpoint if checkpoint else resume)
