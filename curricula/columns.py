@@ -1,7 +1,7 @@
 """Reading the columns of a pool: plain sequences, numpy arrays, and pyarrow arrays without importing pyarrow."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ def encode_names(column: object, name: str) -> tuple[tuple[str, ...], NDArray[np
     """
     if hasattr(column, "dictionary_encode"):
         found, codes = _decode_arrow(column)
-    elif isinstance(column, np.ndarray) and column.dtype.kind in "UT":
-        values, inverse = np.unique(cast(NDArray[Any], column), return_inverse=True)
+    elif is_array(column) and column.dtype.kind in "UT":
+        values, inverse = np.unique(column, return_inverse=True)
         found, codes = [str(value) for value in values], inverse.astype(np.int32)
     else:
         index: dict[object, int] = {}
@@ -49,6 +49,11 @@ def encode_names(column: object, name: str) -> tuple[tuple[str, ...], NDArray[np
     if np.array_equal(table, np.arange(len(table))):
         return tuple(names), codes
     return tuple(names), table[codes]
+
+
+def is_array(column: object) -> TypeGuard[NDArray[Any]]:
+    """Whether a column is a numpy array."""
+    return isinstance(column, np.ndarray)
 
 
 def whole_numbers(column: object, name: str, length: int) -> NDArray[np.int64]:

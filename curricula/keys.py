@@ -87,7 +87,7 @@ def _canonical(value: Any, place: str) -> Any:
         return value
     if isinstance(value, float):
         return {"float": repr(float(value))}
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, (bytes, bytearray)):
         return {"bytes": _digest(bytes(value))}
     if isinstance(value, np.generic):
         return _canonical(value.item(), place)

@@ -76,8 +76,8 @@ class Learner:
             taught, tried = rated, members * 1.0
         seen = rated & drawn
         kept = np.array([verdict.keep for verdict in verdicts])
-        columns = (codes, value, corrected, weight, kept * 1.0, mixed * 1.0)
-        self.monitor.record(*(column[seen] for column in columns))
+        columns = (value, corrected, weight, kept * 1.0, mixed * 1.0)
+        self.monitor.record(codes[seen], np.stack(columns, axis=1)[seen])
         self.beliefs.update(rows[taught], passed[taught], tried[taught])
         self.costs.update(rows[rated], batch.tokens_K[places][rated], batch.counted_K[places][rated])
         self.bandit.update(codes[paired], mixed[paired])

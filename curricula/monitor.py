@@ -49,12 +49,9 @@ class Monitor:
         """Count one group of an environment."""
         self.events_ER[code, EVENTS.index(event)] += 1
 
-    def record(
-        self, codes: Codes, value: Floats, corrected: Floats, weight: Floats, kept: Floats, informative: Floats
-    ) -> None:
-        """Enter K scored groups, told in this order; shapes (K,)."""
-        rows = np.stack([value, corrected, weight, kept, informative], axis=1)
-        for code, row in zip(codes.tolist(), rows, strict=True):
+    def record(self, codes: Codes, rates_KF: Floats) -> None:
+        """Enter K scored groups, told in this order: mean result, corrected result, weight, kept, informative."""
+        for code, row in zip(codes.tolist(), rates_KF, strict=True):
             self.rates_EWF[code, self.told_E[code] % self.window] = row
             self.told_E[code] += 1
 

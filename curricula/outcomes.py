@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,7 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
 
 
 def _floats(column: object) -> Floats:
-    assert isinstance(column, np.ndarray)  # GroupOutcome made it one
-    return column
+    return cast(Floats, column)  # GroupOutcome made it one
 
 
 def _require(

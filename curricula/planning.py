@@ -1,7 +1,6 @@
 """From shares to prompts: how many draws each environment gets, and which prompts they fall on."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,13 @@ from curricula.records import Reason
 from curricula.sampling import allocate, draw_weights, inclusion_probabilities, sample_range, systematic
 from curricula.tickets import Tickets
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 
 _MASTERED = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """One chosen prompt: its row, its position and environment, its propensity, weight (mean 1) and reason."""
 
     row: int
@@ -88,7 +86,7 @@ class Planner:
         if objective.type == "uniform":
             return np.ones(rows.size)
         alpha, beta = learner.beliefs.posterior(rows)
-        signal: NDArray[Any] = (
+        signal = (
             alpha / (alpha + beta)
             if learner.rule.mode == "informative"
             else expected_signal(alpha, beta, group_size, objective.normaliser)

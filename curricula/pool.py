@@ -3,12 +3,12 @@
 import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.columns import encode_names, length_of, texts_of, whole_numbers
+from curricula.columns import encode_names, is_array, length_of, texts_of, whole_numbers
 from curricula.errors import CurriculaValueError
 from curricula.keys import stable_keys, text_key
 
@@ -162,23 +162,15 @@ class PromptPool:
         # A wider integer than the array's would make searchsorted copy the array.
         return int(start + np.searchsorted(self._order[start:stop], self._order.dtype.type(row)))
 
-    def _read_keys(self, keys: Any) -> Sequence[str] | NDArray[Any] | None:
+    def _read_keys(self, keys: object) -> Sequence[str] | NDArray[Any] | None:
         if keys is None and self.texts is None:
             return None
         if keys is None:
-            names = self.environments
-            hashed = (
-                text_key(text, names[code])
-                for start in range(0, len(self), _CHUNK)
-                for text, code in zip(
-                    texts_of(self.texts, start, start + _CHUNK), self.codes[start : start + _CHUNK], strict=True
-                )
-            )
-            return stable_keys(hashed)
-        if isinstance(keys, np.ndarray) and cast(NDArray[Any], keys).dtype.kind in "iu":
-            numbers = cast(NDArray[Any], keys)
-            if len(np.unique(numbers)) == len(numbers):
-                return numbers
+            texts = texts_of(self.texts, 0, len(self))
+            codes: list[int] = self.codes.tolist()
+            return stable_keys(text_key(text, self.environments[code]) for text, code in zip(texts, codes, strict=True))
+        if is_array(keys) and keys.dtype.kind in "iu" and len(np.unique(keys)) == len(keys):
+            return keys
         return stable_keys(texts_of(keys, 0, len(self)))
 
 

@@ -19,7 +19,7 @@ def draw_weights(scores: Floats, count: int, temperature: float) -> Floats:
     Args:
         scores: Shape (M,), not negative.
         count: Draws to make, 1 to M.
-        temperature: Relative width of the threshold; 0.1 means that a score 10% lower is 2.7 times less likely.
+        temperature: Relative width of the threshold: at 0.05, a score 5% below another has 2.8 times lower odds.
 
     Returns:
         Shape (M,), in (0, 1].

@@ -78,9 +78,11 @@ class Reader:
         """A copy of an array of this exact dtype and shape (None fits any length), finite and within bounds."""
         value = self._get(name)
         wanted = np.dtype(dtype)
-        if not isinstance(value, np.ndarray) or value.dtype != wanted:
-            raise self._refuse(name, f"an array of {wanted}", getattr(value, "dtype", type(value).__name__))
+        if not isinstance(value, np.ndarray):
+            raise self._refuse(name, f"an array of {wanted}", type(value).__name__)
         array = cast(NDArray[Any], value)
+        if array.dtype != wanted:
+            raise self._refuse(name, f"an array of {wanted}", array.dtype)
         if array.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, array.shape, strict=True)):
             raise self._refuse(name, f"shape {shape}", array.shape)
         if array.size and not bool(((array >= low) & (array <= high)).all()):

@@ -103,7 +103,7 @@ class BanditConfig(Section):
     """How the draws are shared among the environments."""
 
     type: Literal["discounted_thompson", "size_proportional"] = "discounted_thompson"
-    discount: Annotated[float, Field(gt=0, le=1)] = 0.99
+    discount: Annotated[float, Field(gt=0, le=1)] = 0.995
 
 
 class BeliefConfig(Section):
@@ -136,7 +136,7 @@ class SelectionConfig(Section):
     objective: ObjectiveConfig = ObjectiveConfig()
     filters: Annotated[tuple[ZeroVarianceConfig, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
     probe: Annotated[float, Field(gt=0, le=1)] = 0.05
-    temperature: Annotated[float, Field(gt=0, le=100)] = 0.1
+    temperature: Annotated[float, Field(gt=0, le=100)] = 0.05
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     expiry: Annotated[int, Field(ge=1, le=2**31)] = 1000
 
