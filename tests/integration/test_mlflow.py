@@ -1,5 +1,6 @@
 """The MLflow tracker on a real embedded store and a real server: one run, the trainer's own."""
 
+import gc
 import logging
 import os
 import socket
@@ -20,7 +21,8 @@ from curricula_mlflow import MLflowTracker
 from curricula_trl import CurriculumSampler
 
 MIX = "environments: {sums: {weight: 2.0}}\nnote: größer\n"
-FIGURES = ["success_drawn", "share_drawn", "share_trained", "informative", "kept", "zero_variance", "error"]
+EVERY_STEP = ["share_drawn", "kept", "zero_variance", "error"]
+WHERE_THERE_ARE_ANY = ["success_drawn", "success_trained", "success_corrected", "share_trained", "informative"]
 
 
 @pytest.fixture(autouse=True)
@@ -225,29 +227,36 @@ def test_a_real_server_and_its_death(server: Server, caplog: pytest.LogCaptureFi
     mlflow.tracking.fluent._active_run_stack.set([])
 
 
+def assert_figures(run_id: str) -> None:
+    for figure in EVERY_STEP:
+        assert [step for step, _ in history(run_id, f"curriculum/frontier/{figure}")] == list(range(1, 13)), figure
+    for figure in WHERE_THERE_ARE_ANY:
+        steps = [step for step, _ in history(run_id, f"curriculum/frontier/{figure}")]
+        assert steps, figure
+        assert sorted(set(steps)) == steps, figure
+    assert "environment_column" in mix_of(run_id)
+
+
 def test_trl_reports_to_mlflow_itself(experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", str(tmp_path))
-    monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
-    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID", raising=False)
-    host = trainer(tmp_path / "run", report_to=["mlflow"], max_steps=3)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", experiment)
+    host = trainer(tmp_path / "run", report_to=["mlflow"], max_steps=12)
     CurriculumSampler().attach(host)
     host.train()
-    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID", raising=False)
     (run,) = MlflowClient().search_runs([experiment])
     assert run.info.status == "FINISHED"
-    for figure in FIGURES:
-        assert [step for step, _ in history(run.info.run_id, f"curriculum/easy/{figure}")] == [1, 2, 3], figure
-    assert "loss" in " ".join(run.data.metrics)
-    assert "environment_column" in mix_of(run.info.run_id)
+    assert "loss" in run.data.metrics
+    assert_figures(run.info.run_id)
 
 
 def test_a_run_of_the_users_own_gets_the_figures(experiment: str, tmp_path: Path) -> None:
+    # A trainer of before, when it is collected, ends whatever run is active then: transformers' callback does.
+    gc.collect()
     with mlflow.start_run(experiment_id=experiment) as run:
-        host = trainer(tmp_path / "run", max_steps=3)
+        host = trainer(tmp_path / "run", max_steps=12)
         CurriculumSampler().attach(host)
         host.train()
         assert mlflow.active_run().info.run_id == run.info.run_id
-    for figure in FIGURES:
-        assert [step for step, _ in history(run.info.run_id, f"curriculum/easy/{figure}")] == [1, 2, 3], figure
-    assert "environment_column" in mix_of(run.info.run_id)
+    assert_figures(run.info.run_id)
+    assert "loss" not in MlflowClient().get_run(run.info.run_id).data.metrics
     assert count_runs(experiment) == 1
