@@ -76,4 +76,10 @@ def prefixed(metrics: Mapping[str, float]) -> dict[str, float]:
 
 @lru_cache(maxsize=8)
 def _safe_names(names: tuple[str, ...]) -> dict[str, str]:
-    return {name: PREFIX + safe for name, safe in metric_names(names).items()}
+    # By environment, not by whole name: an environment's figures stay together, and keep their name as others appear.
+    parts = {name: name.rpartition("/") for name in names}
+    safe = metric_names(dict.fromkeys(environment for environment, _, _ in parts.values() if environment))
+    return {
+        name: f"{PREFIX}{safe[environment]}/{figure}" if environment else PREFIX + name
+        for name, (environment, _, figure) in parts.items()
+    }

@@ -19,6 +19,7 @@ from mlflow import MlflowClient
 from curricula.tracking import metric_names
 from curricula_mlflow import MLflowTracker
 from curricula_trl import CurriculumSampler
+from curricula_trl.mixin import prefixed
 
 MIX = "environments: {sums: {weight: 2.0}}\nnote: größer\n"
 EVERY_STEP = ["share_drawn", "kept", "zero_variance", "error"]
@@ -247,6 +248,16 @@ def test_trl_reports_to_mlflow_itself(experiment: str, tmp_path: Path, monkeypat
     assert run.info.status == "FINISHED"
     assert "loss" in run.data.metrics
     assert_figures(run.info.run_id)
+
+
+def test_names_of_environments_stay_apart_and_stay_the_same() -> None:
+    early = prefixed(
+        {"informative": 0.5, "漢字/kept": 1.0, "数学/kept": 2.0, "漢字/success_drawn": 0.5, "a//b/kept": 3.0}
+    )
+    later = prefixed({"漢字/kept": 1.0, "数学/kept": 2.0, "漢字/success_drawn": 0.5, "数学/success_drawn": 0.1})
+    assert {"curriculum/informative", "curriculum/a/b/kept"} < set(early)
+    assert set(later) - set(early) == {name.replace("/kept", "/success_drawn") for name in early if early[name] == 2.0}
+    assert len({name.encode("ascii", "replace") for name in early}) == 5
 
 
 def test_a_run_of_the_users_own_gets_the_figures(experiment: str, tmp_path: Path) -> None:
