@@ -1,0 +1,154 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool
+
+NAMES = ["b", "a", "c", "a", "b", "a"]
+
+
+def columns():
+    codes, names = np.array([1, 0, 2, 0, 1, 0]), ["a", "b", "c"]
+    yield NAMES
+    yield tuple(NAMES)
+    yield np.array(NAMES)
+    yield np.array(NAMES, dtype=object)
+    yield pa.array(NAMES)
+    yield pa.chunked_array([NAMES[:2], NAMES[2:]])
+    yield pa.DictionaryArray.from_arrays(pa.array(codes), names)
+    yield pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.uint8)), [*names, "unused"])
+    yield pa.chunked_array([pa.array(NAMES[:3]).dictionary_encode(), pa.array(NAMES[3:]).dictionary_encode()])
+
+
+@pytest.mark.parametrize("column", list(columns()), ids=lambda column: type(column).__name__)
+def test_every_kind_of_column_gives_the_same_pool(column):
+    pool = PromptPool(column)
+    assert pool.environments == ("a", "b", "c")
+    assert pool.codes.dtype == np.int32
+    assert pool.codes.tolist() == [1, 0, 2, 0, 1, 0]
+    assert pool.sizes == {"a": 3, "b": 2, "c": 1}
+    assert pool.fingerprint == PromptPool(NAMES).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([], "at least one prompt"),
+        (["a", None], "in row 1; got None"),
+        (["a", ""], "in row 1; got ''"),
+        (["a", 3], "in row 1; got 3"),
+        (["a", []], r"names \(str\); got \[\]"),
+        ("abc", "one name per prompt"),
+        (7, "one name per prompt"),
+        (np.array([1, 2]), "in row 0"),
+        (pa.array(["a", None]), "in row 1; got None"),
+        (pa.array([None, "a"]).dictionary_encode(), "in row 0; got None"),
+    ],
+)
+def test_columns_that_are_no_names_are_refused(column, message):
+    with pytest.raises(CurriculaValueError, match=message):
+        PromptPool(column)
+
+
+@pytest.mark.parametrize("name", ["keys", "texts", "features", "levels"])
+def test_columns_of_another_length_are_refused(name):
+    with pytest.raises(CurriculaValueError, match=f"{name}: expected 6 entries"):
+        PromptPool(NAMES, **{name: [1, 2]})
+
+
+def test_keys_come_from_keys_then_texts_then_rows():
+    assert [PromptPool(NAMES, keys=list("uvwxyu")).key(i) for i in range(6)] == ["u", "v", "w", "x", "y", "u#2"]
+    assert PromptPool(NAMES, keys=np.arange(6)).key(4) == "4"
+    assert PromptPool(NAMES, keys=np.array([7] * 6)).key(2) == "7#3"
+    assert PromptPool(NAMES, keys=pa.array(list("uvwxyz"))).key(5) == "z"
+    assert PromptPool(NAMES).key(3) == "a:3"
+    by_text = PromptPool(NAMES, texts=["same"] * 6)
+    assert by_text.key(0) != by_text.key(1)
+    assert by_text.key(3) == by_text.key(1) + "#2"
+    with pytest.raises(CurriculaValueError, match=r"row in \[0, 6\); got 6"):
+        by_text.key(6)
+
+
+def test_the_fingerprint_follows_keys_environments_and_order():
+    prints = {
+        PromptPool(NAMES).fingerprint,
+        PromptPool(NAMES[::-1]).fingerprint,
+        PromptPool(NAMES, keys=list("uvwxyz")).fingerprint,
+        PromptPool(NAMES, keys=list("uvwxzy")).fingerprint,
+        PromptPool(["ab"] * 6, keys=["a", "bc", *"defg"]).fingerprint,
+        PromptPool(["ab"] * 6, keys=["ab", "c", *"defg"]).fingerprint,
+    }
+    assert len(prints) == 6
+    assert (
+        PromptPool(NAMES, keys=list("uvwxyz")).fingerprint
+        == PromptPool(NAMES, keys=pa.array(list("uvwxyz"))).fingerprint
+    )
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-3, 3)), min_size=1), st.integers(-3, 3), st.integers(0, 6)
+)
+@settings(max_examples=200)
+def test_a_window_holds_exactly_the_rows_of_its_levels(entries, low, width):
+    names, levels = zip(*entries, strict=True)
+    pool = PromptPool(names, levels=levels)
+    for code, name in enumerate(pool.environments):
+        wanted = [row for row, entry in enumerate(entries) if entry[0] == name]
+        start, stop = pool.span(code)
+        rows = pool.rows(np.arange(start, stop))
+        assert sorted(rows.tolist()) == wanted
+        assert [pool.position(row) for row in rows.tolist()] == list(range(start, stop))
+        inside = [row for row in wanted if low <= entries[row][1] <= low + width]
+        if not inside:
+            with pytest.raises(CurriculaValueError, match=f"environments.{name}.levels: expected a window"):
+                pool.set_window(name, low, low + width)
+            continue
+        pool.set_window(name, low, low + width)
+        start, stop = pool.span(code)
+        assert sorted(pool.rows(np.arange(start, stop)).tolist()) == inside
+        eligible = [entries[row][1] for row in inside]
+        assert pool.window(name) == (min(eligible), max(eligible))
+
+
+def test_only_eligible_levels_are_drawn_and_the_mix_sets_them():
+    levels = np.arange(100) % 10
+    pool = PromptPool(["a"] * 100, levels=levels)
+    curriculum = Curriculum(pool, {"environments": {"a": {"levels": [2, 3]}}})
+    assert {int(levels[draw.index]) for draw in curriculum.ask(20, group_size=2)} == {2, 3}
+    pool.set_window("a", 7, 7)
+    assert {int(levels[draw.index]) for draw in curriculum.ask(10, group_size=2)} == {7}
+
+
+@pytest.mark.parametrize("levels", [["x"] * 6, [1.5] * 6, [[1]] * 6, [None] * 6, [0, 1 << 40, 0, 0, 0, 0]])
+def test_levels_that_are_no_small_integers_are_refused(levels):
+    with pytest.raises(CurriculaValueError, match="levels: expected"):
+        PromptPool(NAMES, levels=levels)
+
+
+def test_an_unknown_environment_is_refused_with_the_known_ones():
+    with pytest.raises(CurriculaValueError, match=r"\(a, b, c\); got 'd'"):
+        PromptPool(NAMES).window("d")
+
+
+@pytest.mark.slow
+def test_a_pool_of_twenty_million_draws_from_all_of_itself():
+    # More than 2^24 categories, and rows that are not grouped: the pool must find them through its order.
+    size, names = 20_000_000, ["a", "b", "c"]
+    codes = (np.arange(size, dtype=np.int64) % 3).astype(np.int8)
+    pool = PromptPool(pa.DictionaryArray.from_arrays(pa.array(codes), names))
+    curriculum = Curriculum(pool, seed=3)
+    highest, seen = 0, set()
+    for _ in range(10):
+        draws = curriculum.ask(64, group_size=4)
+        highest = max(highest, *(draw.index for draw in draws))
+        seen |= {draw.index for draw in draws}
+        assert all(draw.environment == names[draw.index % 3] for draw in draws)
+        assert all(draw.key == f"{draw.environment}:{draw.index}" for draw in draws)
+        assert all(0 < draw.propensity < 1e-4 for draw in draws)
+        curriculum.tell([GroupOutcome(draw.ticket, rewards=[0, 1, 1, 0]) for draw in draws])
+    assert highest > 1 << 24
+    assert len(seen) >= 600
+    saved = curriculum.state_dict()
+    assert sum(array.nbytes for array in saved["learner"]["beliefs"].values() if isinstance(array, np.ndarray)) < 1e5
