@@ -45,7 +45,8 @@ class LineDisplay(TrainerCallback):
         **_: Any,
     ) -> None:
         """Prints the step, the trainer's own figures, and a line for each environment."""
-        print("\n".join(lines(self._sampler.metrics(), state.global_step, state.max_steps, logs or {})), flush=True)
+        if logs and "loss" in logs:  # not the summary at the end, nor an evaluation
+            print("\n".join(lines(self._sampler.metrics(), state.global_step, state.max_steps, logs)), flush=True)
 
     def close(self) -> None:
         """Nothing is held."""

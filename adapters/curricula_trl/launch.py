@@ -8,6 +8,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
 
+import torch
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import get_last_checkpoint
@@ -60,14 +61,21 @@ def run(
         config: The mix, with `model`.
         dataset: All prompts, with the columns that the mix names.
         reward: One reward function, or a list of them.
-        name: Where `trainer.output_dir` is left out, the run is kept in runs/NAME.
+        name: Where `trainer.output_dir` is left out, the run is kept in runs/NAME. Where `trainer.use_cpu` is left
+            out and there is no accelerator, it is true.
         resume: True for the latest checkpoint of the output folder, or the path of one.
 
     Raises:
         ConfigError: A model or an argument that TRL refuses, or no checkpoint to resume from.
     """
     check(config)
-    given = {"output_dir": str(Path("runs") / name), **config.trainer}
+    defaults: dict[str, Any] = {"output_dir": str(Path("runs") / name)}
+    if not torch.accelerator.is_available():
+        defaults["use_cpu"] = True
+    given = {**defaults, **config.trainer}
+    if given.get("use_cpu"):
+        # On several ranks accelerate says "cpu:0", from which torch.load cannot restore the optimiser.
+        os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
     try:
         arguments = GRPOConfig(**given)
     except (TypeError, ValueError, ImportError) as error:
