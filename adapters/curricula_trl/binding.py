@@ -72,8 +72,9 @@ class Binding:
             ]
             if self.ranks.world_size > 1:
                 problem = self._key_problem([draw for draw, _ in spans])
-            for draw, copies in spans:
-                rows.extend(self.rows.fetch(draw.index, copies, columns))
+            if problem is None:
+                for draw, copies in spans:
+                    rows.extend(self.rows.fetch(draw.index, copies, columns))
         except Exception as error:
             # Raised only after the others know, or they would wait for this rank for ever.
             if self.ranks.world_size == 1:
@@ -167,9 +168,6 @@ class Binding:
     def _key_problem(self, draws: Sequence[Draw]) -> str | None:
         if not draws:
             return None
-        size = len(self.rows)
-        if outside := [draw.index for draw in draws if draw.index >= size]:
-            return f"its data set has {size} rows; row {outside[0]} was drawn. Give every rank the same data set"
         for draw, key in zip(draws, self.rows.keys([draw.index for draw in draws]), strict=True):
             if key != draw.key and not draw.key.startswith(f"{key}#"):
                 return (

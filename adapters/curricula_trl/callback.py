@@ -62,8 +62,9 @@ def _banner(binding: Binding) -> str:
     shown = 20
     width = min(40, max(len(name) for name in pool.environments))
     floors, caps = share_bounds(binding.config, pool.environments)
-    for name, size, floor, cap in list(zip(pool.environments, pool.sizes, floors, caps, strict=True))[:shown]:
-        lines.append(f"  {name:<{width}}  {size:>9,} prompts   share {shares[name]:.3f} at first, in [{floor:g}, {cap:g}]")
+    for name, floor, cap in list(zip(pool.environments, floors, caps, strict=True))[:shown]:
+        size, share = pool.sizes[name], shares[name]
+        lines.append(f"  {name:<{width}}  {size:>9,} prompts   share {share:.3f} at first, in [{floor:g}, {cap:g}]")
     if len(pool.environments) > shown:
         lines.append(f"  … and {len(pool.environments) - shown} more (all of them in {FOLDER}/mix.yaml)")
     return "\n".join(lines)

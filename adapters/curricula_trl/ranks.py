@@ -6,6 +6,7 @@ Messages travel as JSON in byte tensors, so nothing is unpickled and any backend
 import hashlib
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -22,6 +23,8 @@ class Ranks:
         self._accelerator = accelerator
         self.world_size: int = accelerator.num_processes
         self.rank: int = accelerator.process_index
+        if accelerator.device.type == "cpu" and accelerator.device.index is not None:
+            _restore_on_cpu_ranks()
 
     @property
     def is_main(self) -> bool:
@@ -107,6 +110,15 @@ class Ranks:
         padded[: data.numel()] = data
         rows = self._accelerator.gather(padded).view(self.world_size, -1)
         return [json.loads(bytes(row[:size].tolist())) for row, size in zip(rows, sizes, strict=True)]
+
+
+@lru_cache(maxsize=1)
+def _restore_on_cpu_ranks() -> None:
+    # accelerate calls the device of a CPU rank "cpu:0", and transformers resumes an optimizer to that very name,
+    # which torch.load does not know: no run of several CPU ranks could be resumed.
+    torch.serialization.register_package(
+        0, lambda _: None, lambda storage, location: storage if location.startswith("cpu:") else None
+    )
 
 
 def _digest(value: Any) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -71,9 +71,11 @@ class CurriculumSampler(Sampler[int]):
         self._binding: Binding | None = None
         self._callback: CurriculumCallback | None = None
         self._curriculum: Curriculum | None = None
+        self._standalone = dataset is not None
         self._batch_size, self._group_size, self._repeat = batch_size, group_size, repeat
         self._waiting: deque[int] = deque()
         self._yielded = 0
+        self._resumed = False
         self._open: dict[int, deque[int]] = {}
         if dataset is not None:
             self._curriculum = _curriculum(Rows(dataset, self.config), self.config)
@@ -100,7 +102,8 @@ class CurriculumSampler(Sampler[int]):
     def attach(self, trainer: Any) -> Self:
         """Puts the curriculum into a built `GRPOTrainer` or `RLOOTrainer`; call it on every rank, before `train`.
 
-        The trainer's class is swapped for a subclass of itself that keeps its name; `detach` undoes it.
+        The trainer's class is swapped for a subclass of itself that keeps its name; `detach` undoes it. A sampler
+        that was detached may be attached again, to a trainer with the same prompts: it goes on where it was.
 
         Raises:
             CurriculaValueError: A trainer or a data set that a curriculum cannot serve, with the reason.
@@ -108,7 +111,7 @@ class CurriculumSampler(Sampler[int]):
         """
         if self._trainer is not None:
             raise CurriculaRuntimeError("attach: this sampler is attached to a trainer already; detach() it first")
-        if self._curriculum is not None:
+        if self._standalone:
             raise CurriculaRuntimeError(
                 "attach: this sampler was built over a data set of its own (dataset=...); leave it out, the trainer's is used"
             )
@@ -126,7 +129,11 @@ class CurriculumSampler(Sampler[int]):
         def build() -> None:
             nonlocal curriculum
             curriculum = _curriculum(rows, self.config)
+            if self._curriculum is not None:
+                # Attached before: what it knows of these prompts goes on, and other prompts are refused.
+                curriculum.load_state_dict(self._curriculum.state_dict())
 
+        ranks.agree("size of the data set", len(rows))
         ranks.from_main(build)
         binding = Binding(trainer, rows, self.config, curriculum)
         if not isinstance(trainer, CurriculumMixin):
@@ -159,8 +166,11 @@ class CurriculumSampler(Sampler[int]):
         return len(self._own().pool) * self._repeat
 
     def __iter__(self) -> Iterator[int]:
-        """Yields rows of the data set; a `load_state_dict` before it resumes within the epoch."""
+        """Yields rows of the data set for an epoch; the first one after `load_state_dict` ends the epoch begun."""
         curriculum = self._own()
+        if not self._resumed:
+            self._abandon(curriculum)
+        self._resumed = False
         while self._yielded < len(self):
             if not self._waiting:
                 left = -(-(len(self) - self._yielded) // self._repeat)
@@ -169,7 +179,6 @@ class CurriculumSampler(Sampler[int]):
                     self._waiting.extend([draw.index] * self._repeat)
             self._yielded += 1
             yield self._waiting.popleft()
-        self._yielded = 0
 
     def tell(self, outcomes: Sequence[GroupOutcome]) -> list[Verdict]:
         """Takes what came of rollouts; an outcome without a ticket answers the oldest open draw of its index."""
@@ -215,6 +224,7 @@ class CurriculumSampler(Sampler[int]):
             ) from error
         self._own().load_state_dict(inner)
         self._waiting, self._open, self._yielded = waiting, open_draws, yielded
+        self._resumed = True
 
     def _own(self) -> Curriculum:
         if self._curriculum is None:
@@ -223,7 +233,16 @@ class CurriculumSampler(Sampler[int]):
             )
         return self._curriculum
 
-    def _forget(self, index: int, told: set[int | None]) -> None:
+    def _abandon(self, curriculum: Curriculum) -> None:
+        # What an epoch that was left early had drawn and never handed out may be drawn again.
+        unseen = {self._open[index][-1] for index in self._waiting if index in self._open}
+        curriculum.cancel(sorted(unseen))
+        for index in set(self._waiting):
+            self._forget(index, unseen)
+        self._waiting.clear()
+        self._yielded = 0
+
+    def _forget(self, index: int, told: Set[int | None]) -> None:
         left = deque(ticket for ticket in self._open.get(index, ()) if ticket not in told)
         if left:
             self._open[index] = left

@@ -1,0 +1,105 @@
+"""Two real processes: rank 0 owns the state, the others follow, and a fault on any of them ends all of them."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+HOST = Path(__file__).parents[1] / "integration" / "host.py"
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def launch(out: Path, ranks: int, timeout: float = 300, **spec: Any) -> tuple[int, str]:
+    spec = {"world_size": ranks, **spec}
+    command = [sys.executable]
+    if ranks > 1:
+        command += ["-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", str(free_port())]
+    command += [str(HOST), str(out), json.dumps(spec)]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
+    }
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=timeout, check=False, cwd=out.parent
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def result(out: Path, ranks: int, **spec: Any) -> dict[str, Any]:
+    code, text = launch(out, ranks, **spec)
+    assert code == 0, text[-4000:]
+    found = json.loads(out.read_text())
+    assert found["world_size"] == ranks
+    return found
+
+
+@pytest.mark.slow
+def test_two_ranks_draw_alike_and_groups_straddle_them(tmp_path: Path) -> None:
+    # 6 rows a rank in groups of 4: the middle one of three groups has rows on both.
+    arguments = {"per_device_train_batch_size": 6, "max_steps": 3}
+    two = result(tmp_path / "two.json", 2, output=str(tmp_path / "two"), arguments=arguments)
+    for round_ in two["rounds"]:
+        prompts = round_["prompts"]
+        assert len(prompts) == 12
+        groups = [prompts[start : start + 4] for start in range(0, 12, 4)]
+        assert all(len(set(group)) == 1 for group in groups)
+        assert len({group[0] for group in groups}) == 3
+        rewards = np.array(round_["rewards"]).reshape(3, 4)
+        expected = (rewards - rewards.mean(1, keepdims=True)) / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)
+        np.testing.assert_allclose(np.reshape(round_["advantages"], (3, 4)), expected, atol=1e-4)
+    assert two["log"][-2]["curriculum/told"] == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"steps_per_generation": 3}], ids=str)
+def test_resume_on_two_ranks_is_exact(tmp_path: Path, settings: dict[str, Any]) -> None:
+    arguments = {
+        "per_device_train_batch_size": 6,
+        "max_steps": 5,
+        "save_strategy": "steps",
+        "save_steps": 1,
+        **settings,
+    }
+    whole = result(tmp_path / "whole.json", 2, output=str(tmp_path / "whole"), arguments=arguments)
+    for step in (1, 4):
+        checkpoint = tmp_path / "whole" / f"checkpoint-{step}"
+        rest = result(
+            tmp_path / f"{step}.json",
+            2,
+            output=str(tmp_path / f"from-{step}"),
+            arguments=arguments,
+            resume=str(checkpoint),
+        )
+        assert rest["weights"] == whole["weights"]
+        assert rest["rounds"] == whole["rounds"][len(whole["rounds"]) - len(rest["rounds"]) :]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("other rows", "rank 1: row .* of its data set has key"),
+        ("fewer rows", "ranks disagree about the size of the data set"),
+        ("rank 0 fails", "planted on rank 0"),
+    ],
+)
+def test_fault_on_one_rank_ends_all(tmp_path: Path, fault: str, message: str) -> None:
+    code, text = launch(tmp_path / "out.json", 2, output=str(tmp_path / "run"), fault=fault, arguments={"max_steps": 3})
+    assert code != 0
+    assert re.search(message, text), text[-4000:]
+    assert "rank 0 failed, so this rank stops too: OSError: planted on rank 0" in text or fault != "rank 0 fails"
+    assert not (tmp_path / "out.json").exists()

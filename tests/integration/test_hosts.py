@@ -1,0 +1,236 @@
+"""Ways of using TRL that have to go on working: adapters, tools, environments, reward models, evaluation."""
+
+import string
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from host import arguments, dataset, model, reward, tokenizer, trainer
+from peft import LoraConfig
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
+from trl import GRPOConfig, GRPOTrainer
+from trl.experimental.gmpo import GMPOConfig, GMPOTrainer
+
+from curricula_trl import CurriculumSampler
+
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n</tool_call>'
+
+
+def test_lora(tmp_path: Path) -> None:
+    host = trainer(tmp_path, trainer={"peft_config": LoraConfig(r=2, target_modules=["q_proj", "v_proj"])})
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 8
+    frozen = [name for name, value in host.model.named_parameters() if not value.requires_grad]
+    assert any("lora" in name for name, _ in host.model.named_parameters())
+    assert frozen
+
+
+def test_reward_model(tmp_path: Path) -> None:
+    judge = Qwen2ForSequenceClassification(
+        Qwen2Config(
+            vocab_size=45,
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            num_labels=1,
+            pad_token_id=0,
+        )
+    )
+    host = trainer(tmp_path, reward_funcs=judge, trainer={"reward_processing_classes": tokenizer()})
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 8
+    # A judge's scores are no rates: what is reported is a mean reward, and no success.
+    assert sampler.curriculum.success_mode == "informative"
+    assert not [name for name in sampler.metrics() if "success" in name]
+
+
+def test_gmpo(tmp_path: Path) -> None:
+    host = GMPOTrainer(
+        model=model(),
+        args=GMPOConfig(**arguments(tmp_path)),
+        reward_funcs=reward,
+        train_dataset=dataset(),
+        processing_class=tokenizer(),
+    )
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 8
+
+
+def test_evaluation_and_saving_during_training(tmp_path: Path) -> None:
+    host = trainer(
+        tmp_path,
+        eval_dataset=dataset({"easy": 4}),
+        eval_strategy="steps",
+        eval_steps=1,
+        per_device_eval_batch_size=4,
+        save_strategy="steps",
+        save_steps=1,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_reward",
+    )
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 8
+    assert sum("eval_reward" in entry for entry in host.state.log_history) == 4
+    assert len(list(tmp_path.glob("checkpoint-*/curricula/state.json"))) == 2
+
+
+def chat_tokenizer() -> PreTrainedTokenizerFast:
+    """Characters, Qwen's markers, and one token that is a whole tool call."""
+    special = ["<pad>", "<|im_start|>", "<|im_end|>", "<unk>", CALL]
+    vocabulary = {token: number for number, token in enumerate([*special, *string.printable])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        pad_token="<pad>",
+        eos_token="<|im_end|>",
+        unk_token="<unk>",
+        padding_side="left",
+        additional_special_tokens=["<|im_start|>"],
+    )
+    made.add_tokens([AddedToken(CALL, special=False)])
+    made.chat_template = files("trl").joinpath("chat_templates/qwen3.jinja").read_text(encoding="utf-8")
+    return made
+
+
+def chat_model(size: int) -> Qwen2ForCausalLM:
+    torch.manual_seed(0)
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=size,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            pad_token_id=0,
+            eos_token_id=2,
+            bos_token_id=None,
+            max_position_embeddings=8192,
+        )
+    )
+
+
+def chat_trainer(tmp_path: Path, data: Dataset, rewards: Any, **keywords: Any) -> GRPOTrainer:
+    words = chat_tokenizer()
+    config = GRPOConfig(
+        **arguments(
+            tmp_path,
+            max_steps=2,
+            max_completion_length=200,
+            max_tool_calling_iterations=1,
+            # A random model would not call a tool: this makes the call likely, and leaves the rest to chance.
+            generation_kwargs={"sequence_bias": [[[4], 4.0], [[2], 3.0]]},
+        )
+    )
+    return GRPOTrainer(
+        model=chat_model(len(words)),
+        args=config,
+        reward_funcs=rewards,
+        train_dataset=data,
+        processing_class=words,
+        **keywords,
+    )
+
+
+def add(a: int, b: int) -> int:
+    """Adds two numbers.
+
+    Args:
+        a: One number.
+        b: The other.
+
+    Returns:
+        Their sum.
+    """
+    return a + b
+
+
+def used(completions: Any, **_: Any) -> list[float]:
+    return [float(any(message["role"] == "tool" for message in completion)) for completion in completions]
+
+
+def test_tools(tmp_path: Path) -> None:
+    rows = [{"prompt": [{"role": "user", "content": f"{number}+1"}]} for number in range(12)]
+    host = chat_trainer(tmp_path, Dataset.from_list(rows), used, tools=[add])
+    sampler = CurriculumSampler().attach(host)
+    told: list[Any] = []
+    tell = sampler.curriculum.tell
+    sampler.curriculum.tell = lambda outcomes: told.extend(outcomes) or tell(outcomes)
+    host.train()
+    assert len(told) == 4
+    rewards = torch.tensor([list(outcome.rewards) for outcome in told])
+    assert 0 < rewards.mean() < 1, "expected some rollouts to call the tool and some not to"
+    tokens = torch.tensor([list(outcome.tokens) for outcome in told])
+    # TRL's own figure leaves out what the tool answered.
+    means = [entry["completions/mean_length"] for entry in host.state.log_history if "loss" in entry]
+    torch.testing.assert_close(tokens.view(2, -1).mean(1).tolist(), means)
+
+
+class Counter:
+    """An environment: `reset` gets the row, `bump` is its tool."""
+
+    label = "up"
+    resets: list[dict[str, Any]] = []  # noqa: RUF012  shared by all instances: the test reads it
+
+    def reset(self, **row: Any) -> str:
+        type(self).resets.append(row)
+        return f" start {row['start']}"
+
+    def add(self, a: int, b: int) -> str:
+        """Adds.
+
+        Args:
+            a: One number.
+            b: The other.
+
+        Returns:
+            The sum, in words.
+        """
+        return f"{self.label} {a + b}"
+
+
+class Down(Counter):
+    label = "down"
+    resets: list[dict[str, Any]] = []  # noqa: RUF012
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_environment_factory(tmp_path: Path, several: bool) -> None:
+    Counter.resets.clear()
+    Down.resets.clear()
+    rows = [
+        {
+            "prompt": [{"role": "user", "content": str(number)}],
+            "environment": "down" if number % 2 else "up",
+            "start": number,
+        }
+        for number in range(12)
+    ]
+    factory = {"up": Counter, "down": Down} if several else Counter
+    host = chat_trainer(tmp_path, Dataset.from_list(rows), used, environment_factory=factory)
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    metrics = sampler.metrics()
+    assert metrics["told"] == 4
+    groups = {name: metrics[f"{name}/kept"] + metrics[f"{name}/zero_variance"] for name in ("up", "down")}
+    assert sum(groups.values()) == 4
+    if several:
+        assert all("environment" not in row for row in Counter.resets)
+        assert {row["start"] % 2 for row in Counter.resets} <= {0}
+        assert {row["start"] % 2 for row in Down.resets} <= {1}
+        assert len(Counter.resets) == 4 * groups["up"]
+    else:
+        assert len(Counter.resets) == 16
+        assert all(set(row) == {"prompt", "environment", "start"} for row in Counter.resets)

@@ -1,0 +1,114 @@
+"""Stop anywhere and resume: prompts, rewards and weights are those of the unbroken run, bit for bit."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host import Trace, dataset, trainer, weights_digest
+
+from curricula import CurriculaError
+from curricula_trl import CurriculumSampler
+
+SETTINGS = [
+    {},
+    {"gradient_accumulation_steps": 2},
+    {"steps_per_generation": 3},
+    {"steps_per_generation": 2, "num_iterations": 2},
+    {"gradient_accumulation_steps": 4, "steps_per_generation": 2},
+    {"steps_per_generation": 2, "dataloader_num_workers": 1},
+    {"max_steps": -1, "num_train_epochs": 2, "train_dataset": dataset({"easy": 4, "frontier": 5})},
+]
+
+
+def run(folder: Path, resume: str | None = None, **settings: Any) -> tuple[list[dict[str, Any]], str, dict[str, float]]:
+    host = trainer(folder, **{"max_steps": 6, "save_strategy": "steps", "save_steps": 1, **settings})
+    sampler = CurriculumSampler().attach(host)
+    trace = Trace(host)
+    host.train(resume_from_checkpoint=resume)
+    return trace.rounds, weights_digest(host), sampler.metrics()
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_resume_at_every_step_is_exact(tmp_path: Path, settings: dict[str, Any]) -> None:
+    rounds, weights, metrics = run(tmp_path / "whole", **settings)
+    checkpoints = sorted((tmp_path / "whole").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    assert len(checkpoints) >= 4
+    for checkpoint in checkpoints[:-1]:
+        folder = tmp_path / f"from-{checkpoint.name}"
+        folder.mkdir()
+        shutil.copytree(checkpoint, folder / checkpoint.name)
+        rest, again, told = run(folder, str(folder / checkpoint.name), **settings)
+        assert rest == rounds[len(rounds) - len(rest) :], f"{checkpoint.name}: other prompts or rewards"
+        assert again == weights, f"{checkpoint.name}: other weights"
+        assert told == metrics
+
+
+def test_resume_by_epoch(tmp_path: Path) -> None:
+    settings = {"max_steps": -1, "num_train_epochs": 3, "save_strategy": "epoch", "steps_per_generation": 2}
+    settings["train_dataset"] = dataset({"easy": 5, "frontier": 6})
+    rounds, weights, _ = run(tmp_path / "whole", **settings)
+    first = sorted((tmp_path / "whole").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))[0]
+    rest, again, _ = run(tmp_path / "whole", str(first), **settings)
+    assert again == weights
+    assert rest == rounds[len(rounds) - len(rest) :]
+
+
+def test_checkpoint_without_state_starts_afresh_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    host = trainer(tmp_path, save_strategy="steps", save_steps=2)
+    host.train()
+    host = trainer(tmp_path, max_steps=6)
+    sampler = CurriculumSampler().attach(host)
+    host.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert "starts afresh" in caplog.text
+    assert host.state.global_step == 6
+    assert sampler.metrics()["told"] == 8
+
+
+def test_other_batch_settings_generate_again_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run(tmp_path, steps_per_generation=3)
+    run(tmp_path, str(tmp_path / "checkpoint-4"), steps_per_generation=2)
+    assert "generated again" in caplog.text
+
+
+def test_other_data_is_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(CurriculaError, match="pool|data"):
+        run(tmp_path, str(tmp_path / "checkpoint-3"), train_dataset=dataset({"easy": 30}))
+
+
+def damage_state(folder: Path) -> None:
+    file = folder / "curricula" / "state.json"
+    file.write_text(file.read_text()[: len(file.read_text()) // 2])
+
+
+def damage_arrays(folder: Path) -> None:
+    file = folder / "curricula" / "arrays.npz"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.write_bytes(data)
+
+
+def damage_block(folder: Path) -> None:
+    file = folder / "curricula" / "block-0.safetensors"
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def remove_state(folder: Path) -> None:
+    (folder / "curricula" / "state.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [damage_state, damage_arrays, damage_block, remove_state])
+def test_damaged_state_is_one_clear_error(tmp_path: Path, damage: Any) -> None:
+    run(tmp_path, steps_per_generation=3)
+    checkpoint = tmp_path / "checkpoint-4"
+    damage(checkpoint)
+    with pytest.raises(CurriculaError, match="curricula") as caught:
+        run(tmp_path, str(checkpoint), steps_per_generation=3)
+    assert "\n" not in str(caught.value)
+
+
+def test_checkpoints_hold_no_pickle_of_ours(tmp_path: Path) -> None:
+    run(tmp_path, steps_per_generation=3)
+    files = sorted(path.name for path in (tmp_path / "checkpoint-4" / "curricula").iterdir())
+    assert files == ["arrays.npz", "block-0.safetensors", "state.json"]
