@@ -118,11 +118,11 @@ class DecayedBeta:
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
         rows = state.rows("rows", len(self.pool))
-        passed = state.array("passed", np.float32, (rows.size,), low=0.0)
+        passed = state.array("passed", np.float32, (rows.size,))
         tried = state.array("tried", np.float32, (rows.size,), low=1e-30)
-        first = state.array("first", np.float64, self.first_E2.shape, low=0.0)
-        prior = state.array("prior", np.float64, self.prior_B.shape, low=-1e-6)
-        evidence = state.array("evidence", np.float64, self.prior_B.shape, low=-1e-6)
+        first = state.array("first", np.float64, self.first_E2.shape, high=1e6)
+        prior = state.array("prior", np.float64, self.prior_B.shape, low=-1e-6, high=len(self.pool))
+        evidence = state.array("evidence", np.float64, self.prior_B.shape, low=-1e-6, high=len(self.pool))
         state.ensure("passed", "at most as many successes as rollouts", bool((passed <= tried).all()))
         state.ensure("first", "at most as many successes as visits", bool((first[:, 0] <= first[:, 1] + 1e-9).all()))
         self.passed[rows], self.tried[rows] = passed, tried

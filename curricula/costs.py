@@ -62,6 +62,6 @@ class TokenCosts:
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
         rows = state.rows("rows", len(self.pool))
-        mean = state.array("mean", np.float32, (rows.size,), low=1e-3)
-        sums = state.array("sums", np.float64, self.sums_E2.shape, low=0.0)
+        mean = state.array("mean", np.float32, (rows.size,), low=1e-3, high=1e38)
+        sums = state.array("sums", np.float64, self.sums_E2.shape, high=1e120)
         self.mean[rows], self.sums_E2 = mean, sums

@@ -17,7 +17,7 @@ from curricula.planning import Planner
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
 from curricula.restoring import log_changes, read_rng, read_windows, rng_state
-from curricula.stateful import Reader
+from curricula.stateful import MOST, Reader
 from curricula.success import SuccessMode
 from curricula.tickets import Ticket, Tickets
 
@@ -92,7 +92,8 @@ class Curriculum:
         Raises:
             CurriculaValueError: n below 1, or a group that can hold no signal.
         """
-        n, group_size = _count("n", n), _count("group_size", group_size)
+        n, group_size = whole("ask", "n", n), whole("ask", "group_size", group_size)
+        policy_version = whole("ask", "policy_version", policy_version, low=-MOST)
         if group_size < 2:
             raise CurriculaValueError(
                 "ask: expected group_size >= 2; got 1; the signal of a group is the difference between its rollouts, "
@@ -146,7 +147,7 @@ class Curriculum:
             if ticket is None:
                 continue
             if outcome.ticket is not None:
-                self._tickets.close(outcome.ticket)
+                self._tickets.close(operator.index(outcome.ticket))
                 self._counts["told"] += 1
             if outcome.status != "ok":
                 verdicts[place] = Verdict(False, outcome.status)
@@ -165,8 +166,8 @@ class Curriculum:
         numbers: set[int] = set()
         for place, outcome in enumerate(outcomes):
             if outcome.ticket is None:
-                row = outcome.index
-                if row is None or not 0 <= row < len(self.pool):
+                row = whole("tell", "an index", cast(int, outcome.index), low=0)
+                if row >= len(self.pool):
                     raise CurriculaValueError(
                         f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
                     )
@@ -178,11 +179,12 @@ class Curriculum:
         return resolved
 
     def _issued(self, caller: str, ticket: int) -> int:
-        if not 0 <= ticket < self._tickets.issued:
+        number = whole(caller, "a ticket", ticket, low=0)
+        if number >= self._tickets.issued:
             raise CurriculaValueError(
                 f"{caller}: expected a ticket of this curriculum, in [0, {self._tickets.issued}); got {ticket}"
             )
-        return ticket
+        return number
 
     def cancel(self, tickets: Iterable[int]) -> None:
         """Give up draws whose rollouts never come back; their prompts can be drawn again at once.
@@ -242,7 +244,6 @@ class Curriculum:
         return {
             "format": FORMAT,
             "fingerprint": self.pool.fingerprint,
-            "environments": list(self.pool.environments),
             "config": self.config.model_dump(mode="json"),
             "rng": rng_state(self._rng),
             "shares": self._shares.copy(),
@@ -260,15 +261,13 @@ class Curriculum:
         """
         reader = Reader(state, "state")
         reader.integer("format", low=FORMAT, high=FORMAT)
-        if reader.raw("environments") != list(self.pool.environments) or (
-            reader.text("fingerprint") != self.pool.fingerprint
-        ):
+        if reader.text("fingerprint") != self.pool.fingerprint:
             raise CheckpointError(
                 "state: expected the state of this pool; got that of another one: its environments, its keys or "
                 "their order differ; resume with the data set of the saved run"
             )
         rng = read_rng(reader.section("rng"))
-        shares = reader.array("shares", np.float64, self._shares.shape, low=0.0, high=1.0 + 1e-9)
+        shares = reader.array("shares", np.float64, self._shares.shape, high=1.0 + 1e-9)
         reader.ensure("shares", "shares that sum to 1", abs(float(shares.sum()) - 1.0) < 1e-6)
         counts_reader = reader.section("counts")
         counts = {name: counts_reader.integer(name) for name in _COUNTS}
@@ -299,11 +298,12 @@ def _base_mix(config: CurriculumConfig, pool: PromptPool) -> Floats:
     return weights / weights.sum()
 
 
-def _count(name: str, value: int) -> int:
+def whole(caller: str, name: str, value: int, low: int = 1) -> int:
+    """An integer of at most 62 bits, from any integer type, or CurriculaValueError."""
     try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
+        number = low - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        number = 0
-    if number < 1:
-        raise CurriculaValueError(f"ask: expected {name} to be an integer >= 1; got {value!r}")
+        number = low - 1
+    if not low <= number <= MOST:
+        raise CurriculaValueError(f"{caller}: expected {name} to be an integer >= {low}; got {value!r}")
     return number

@@ -15,6 +15,7 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 _LEAST_ESS = 5.0
 _VALUE, _CORRECTED, _WEIGHT, _KEPT, _INFORMATIVE = range(5)
 _FIELDS = 5
+_MOST = 1e120
 
 
 class Monitor:
@@ -107,11 +108,11 @@ class Monitor:
     def load(self, state: Reader) -> None:
         """Take over a saved state; windows of another length start empty, counts go on."""
         environments = len(self.names)
-        events = state.array("events", np.int64, self.events_ER.shape, low=0)
-        tokens = state.array("tokens", np.float64, (environments,), low=0.0)
+        events = state.array("events", np.int64, self.events_ER.shape)
+        tokens = state.array("tokens", np.float64, (environments,), high=_MOST)
         window = state.integer("window", low=1)
-        rates = state.array("rates", np.float64, (environments, window, _FIELDS))
-        told = state.array("told", np.int64, (environments,), low=0)
+        rates = state.array("rates", np.float64, (environments, window, _FIELDS), low=-_MOST, high=_MOST)
+        told = state.array("told", np.int64, (environments,))
         self.events_ER, self.tokens_E = events, tokens
         if window == self.window:
             self.rates_EWF, self.told_E = rates, told

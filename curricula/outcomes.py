@@ -12,6 +12,8 @@ from curricula.records import GroupOutcome
 
 Floats = NDArray[np.float64]
 
+_MOST = 1e100  # sums and squares of rewards must stay finite too
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeBatch:
@@ -53,10 +55,10 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
             given[place] = True
         if outcome.tokens is not None:
             tokens[place, :size] = outcome.tokens
-    _require(outcomes, ~np.isinf(rewards), rewards, "rewards", "finite numbers, NaN where unscorable")
-    _require(outcomes, ~np.isinf(successes), successes, "successes", "finite numbers, NaN where unscorable")
+    _require(outcomes, ~(np.abs(rewards) > _MOST), rewards, "rewards", "finite numbers, NaN where unscorable")
+    _require(outcomes, ~(np.abs(successes) > _MOST), successes, "successes", "finite numbers, NaN where unscorable")
     known = ~np.isnan(tokens)
-    _require(outcomes, ~known | ((tokens >= 0.0) & (tokens < np.inf)), tokens, "tokens", "counts >= 0")
+    _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
     return OutcomeBatch(rewards, successes, given, np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)
 
 

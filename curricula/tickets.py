@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curricula.pool import PromptPool
-from curricula.stateful import Reader
+from curricula.stateful import MOST, Reader
 
 _REMEMBERED = 1 << 16
 
@@ -106,10 +106,10 @@ class Tickets:
 
     def load(self, state: Reader, asks: int) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
-        self.issued = state.integer("issued", high=1 << 62)
+        self.issued = state.integer("issued")
         self.in_flight = self._read(state.section("in_flight"), asks)
         self.expired = self._read(state.section("expired"), asks)
-        cancelled = state.array("cancelled", np.int64, (None,), low=0, high=self.issued - 1)
+        cancelled = state.array("cancelled", np.int64, (None,), high=self.issued - 1)
         self.cancelled = dict.fromkeys(cancelled.tolist())
         kinds = (self.in_flight, self.expired, self.cancelled)
         distinct = len(set[int]().union(*kinds)) == sum(map(len, kinds)) == len(cancelled) + sum(map(len, kinds[:2]))
@@ -118,12 +118,12 @@ class Tickets:
             insort(self._taken[ticket.code], ticket.position)
 
     def _read(self, state: Reader, asks: int) -> dict[int, Ticket]:
-        numbers = state.array("number", np.int64, (None,), low=0, high=self.issued - 1)
+        numbers = state.array("number", np.int64, (None,), high=self.issued - 1)
         shape = numbers.shape
-        rows = state.array("row", np.int64, shape, low=0, high=len(self.pool) - 1)
-        weights = state.array("weight", np.float64, shape, low=0.0)
-        ask = state.array("ask", np.int64, shape, low=0, high=asks)
-        versions = state.array("policy_version", np.int64, shape)
+        rows = state.array("row", np.int64, shape, high=len(self.pool) - 1)
+        weights = state.array("weight", np.float64, shape, high=1e18)
+        ask = state.array("ask", np.int64, shape, high=asks)
+        versions = state.array("policy_version", np.int64, shape, low=-MOST)
         state.ensure("number", "ascending numbers", bool((numbers[1:] > numbers[:-1]).all()))
         state.ensure("ask", "asks in the order of the tickets", bool((ask[1:] >= ask[:-1]).all()))
         columns = (numbers.tolist(), rows.tolist(), weights.tolist(), ask.tolist(), versions.tolist())

@@ -52,4 +52,4 @@ class DiscountedThompson:
     def load(self, state: Reader) -> None:
         """Take over counts; another rule's state starts afresh."""
         if state.text("type") == "discounted_thompson":
-            self.counts_E2 = state.array("counts", np.float64, self.counts_E2.shape, low=0.0)
+            self.counts_E2 = state.array("counts", np.float64, self.counts_E2.shape)
