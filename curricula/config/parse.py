@@ -111,7 +111,8 @@ class _Builder:
         documents = 0
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):
-                if documents := documents + 1 > 1:
+                documents += 1
+                if documents > 1:
                     raise Refused("expected one document; got another after ---; keep one", _line(event))
                 value = self.node(next(self.events), ())
         return value, self.lines
