@@ -16,7 +16,7 @@ from curricula.outcomes import stack
 from curricula.planning import Planner
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
-from curricula.restoring import log_changes, read_rng, read_windows, rng_state
+from curricula.restoring import log_changes, read_json, read_rng, read_windows, rng_state
 from curricula.stateful import MOST, Reader
 from curricula.success import SuccessMode
 from curricula.tickets import Ticket, Tickets
@@ -244,7 +244,7 @@ class Curriculum:
         return {
             "format": FORMAT,
             "fingerprint": self.pool.fingerprint,
-            "config": self.config.model_dump(mode="json"),
+            "config": self.config.model_dump_json(),
             "rng": rng_state(self._rng),
             "shares": self._shares.copy(),
             "counts": dict(self._counts),
@@ -275,7 +275,7 @@ class Curriculum:
         learner, tickets = Learner(self.pool, self.config, self._base), Tickets(self.pool)
         learner.load(reader.section("learner"))
         tickets.load(reader.section("tickets"), counts["asks"])
-        saved = reader.raw("config")
+        saved = read_json(reader, "config")
         # Everything is checked: from here on, state changes.
         for name, window in windows.items():
             self.pool.set_window(name, *window)

@@ -1,5 +1,6 @@
 """Saving and reading the small parts of a curriculum's state."""
 
+import json
 import logging
 import re
 from collections.abc import Mapping
@@ -58,6 +59,14 @@ def read_windows(reader: Reader, pool: PromptPool) -> dict[str, tuple[int, int]]
             raise CheckpointError(f"{reader.place}.{name}: {error}") from error
         windows[name] = (items[0], items[1])
     return windows
+
+
+def read_json(reader: Reader, name: str) -> object:
+    """The value that a text of JSON holds; raises CheckpointError where it holds none."""
+    try:
+        return json.loads(reader.text(name))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{reader.place}.{name}: expected JSON; got text that is not") from error
 
 
 def log_changes(saved: object, present: Mapping[str, Any]) -> None:
