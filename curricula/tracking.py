@@ -88,8 +88,9 @@ def metric_name(text: str, longest: int = _LONGEST) -> str:
         'xxxxxxxxxxxxxxxxx-b12499e1/success_drawn'
     """
     safe = _UNSAFE.sub("_", unicodedata.normalize("NFC", text))
-    parts = [part.strip() for part in safe.split("/")]
-    name = "/".join("_" if set(part) == {"."} else part for part in parts if part) or "_"
+    # As paths, "." and ".." would resolve to other names.
+    parts = [re.sub(r"^(\.$|\.\.+)", "_", part.strip()) for part in safe.split("/")]
+    name = "/".join(part for part in parts if part) or "_"
     if len(name) <= longest:
         return name
     whole, slash, last = text.rpartition("/")

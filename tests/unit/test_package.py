@@ -208,12 +208,15 @@ def test_links_and_files_named_in_the_texts_exist() -> None:
             assert (path.parent / target).exists(), f"{text}: {target}"
 
 
-def test_the_mix_in_the_readme_is_one(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    path = tmp_path / "mix.yaml"
-    path.write_text(block, encoding="utf-8")
-    mix = curricula.load_mix(path)
-    # Where a line shows a default, the comment beside it is about that default.
+def test_the_mixes_in_the_readme_are_mixes(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    mixes = []
+    for block in blocks:
+        path = tmp_path / "mix.yaml"
+        path.write_text(block, encoding="utf-8")
+        mixes.append(curricula.load_mix(path))
+    # What the first one says of the curriculum is what holds without it.
     defaults = curricula.CurriculumConfig()
-    assert mix.curriculum == defaults.curriculum
-    assert mix.monitor == defaults.monitor
+    assert mixes[0].curriculum == defaults.curriculum
+    assert mixes[0].monitor == defaults.monitor
+    assert mixes[1].trainer["learning_rate"] == 1e-6

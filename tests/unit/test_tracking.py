@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name
 
@@ -13,9 +13,11 @@ HARD = st.text(st.sampled_from("aA/. :-_é漢\N{SNOWMAN}\t\n\\%"), max_size=320)
 
 
 @given(st.one_of(st.text(max_size=320), HARD))
+@example("..:")
 def test_any_name_is_a_metric_name_of_mlflow(text: str) -> None:
     name = metric_name(text)
     assert 1 <= len(name) <= 200
+    _validate_metric_name(name)
     _validate_metric_name(f"curriculum/{name}/success_corrected")
     assert metric_name(name) == name
 
