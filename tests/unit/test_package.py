@@ -201,6 +201,21 @@ def test_the_commands_in_the_texts_exist() -> None:
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1] == "make test"
 
 
+def test_the_picture_of_the_house_is_true() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    picture = next(block for block in re.findall(r"```\n(.*?)```", text, re.DOTALL) if "adapters/" in block)
+    folder, drawn = Path(), set()
+    for line in picture.splitlines():
+        names = re.split(r"\s{2,}", line.strip())[0].split(", ")
+        folder = folder if line.startswith(" ") else Path(names[0])
+        drawn |= {folder / name if line.startswith(" ") else Path(name) for name in names}
+    modules = {path.relative_to(ROOT).with_suffix("") for path in (ROOT / "curricula").glob("[!_]*.py")}
+    packages = {
+        path.parent.relative_to(ROOT) for top in ("curricula", "adapters") for path in (ROOT / top).glob("*/*.py")
+    }
+    assert drawn == modules | packages | {Path(name) for name in TOP_LEVEL if (ROOT / name).is_dir()}
+
+
 def test_links_and_files_named_in_the_texts_exist() -> None:
     for text in ("README.md", "CONTRIBUTING.md", "tests/INPUTS.md"):
         path = ROOT / text
