@@ -66,12 +66,12 @@ class DecayedBeta:
 
     def pool_means(self) -> Floats:
         """Mean of the beliefs over the eligible prompts of each environment, shape (E,); O(levels)."""
-        means = self.environment_means()
-        for code, prior in enumerate(means):
-            low, high = self.pool.window_blocks(code)
-            total = prior * self.prior_B[low:high].sum() + self.evidence_B[low:high].sum()
-            means[code] = total / self.pool.block_sizes[low:high].sum()
-        return means
+        # Sums over each environment's range of blocks are differences of running sums.
+        columns = np.stack([self.prior_B, self.evidence_B, self.pool.block_sizes])
+        running = np.concatenate([np.zeros((3, 1)), columns.cumsum(axis=1)], axis=1)
+        windows = self.pool.windows_E2
+        prior, evidence, sizes = running[:, windows[:, 1]] - running[:, windows[:, 0]]
+        return (self.environment_means() * prior + evidence) / sizes
 
     def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
         """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.beliefs import DecayedBeta
 from curricula.config import SelectionConfig
 from curricula.learner import Learner
 from curricula.objectives import expected_signal
@@ -29,6 +28,16 @@ class Choice(NamedTuple):
     propensity: float
     weight: float
     reason: Reason
+
+
+class Candidates(NamedTuple):
+    """Prompts that may be drawn, shape (M,) each: where they are, what is believed of them, what they are worth."""
+
+    positions: Ints
+    rows: Ints
+    means: Floats
+    scores: Floats
+    unseen: NDArray[np.bool_]
 
 
 class Planner:
@@ -70,46 +79,36 @@ class Planner:
         if codes := np.flatnonzero(fresh).tolist():
             sizes = np.minimum(free, fresh * self.config.candidates)
             parts = [sample_range(*spans[code], taken[code], int(sizes[code]), rng) for code in codes]
-            positions = np.concatenate(parts)
-            rows = self.pool.rows(positions)
-            scores = self._scores(rows, group_size, learner)
-            choices = self._choose(
-                codes, fresh[codes], sizes[codes], free[codes], positions, rows, scores, learner.beliefs, rng
-            )
+            candidates = self._score(np.concatenate(parts), group_size, learner)
+            choices = self._choose(codes, fresh[codes], sizes[codes], free[codes], candidates, rng)
         if (missing := count - len(choices)) > 0:
             choices += self._repeat(allocate(shares, missing, rng), spans, rng)
         # Hosts split a batch over ranks and micro-batches: no part of it should hold one environment only.
         return [choices[place] for place in rng.permutation(count).tolist()]
 
-    def _scores(self, rows: Ints, group_size: int, learner: Learner) -> Floats:
-        objective = self.config.objective
-        if objective.type == "uniform":
-            return np.ones(rows.size)
+    def _score(self, positions: Ints, group_size: int, learner: Learner) -> Candidates:
+        objective, rows = self.config.objective, self.pool.rows(positions)
         alpha, beta = learner.beliefs.posterior(rows)
-        signal = (
-            alpha / (alpha + beta)
-            if learner.rule.mode == "informative"
-            else expected_signal(alpha, beta, group_size, objective.normaliser)
-        )
-        return signal / learner.costs.prompts(rows) if objective.type == "signal_per_token" else signal
+        means = alpha / (alpha + beta)
+        if objective.type == "uniform":
+            scores = np.ones(rows.size)
+        elif learner.rule.mode == "informative":
+            scores = means
+        else:
+            scores = expected_signal(alpha, beta, group_size, objective.normaliser)
+        if objective.type == "signal_per_token":
+            scores = scores / learner.costs.prompts(rows)
+        return Candidates(positions, rows, means, scores, learner.beliefs.tried[rows] == 0.0)
 
     def _choose(
-        self,
-        codes: list[int],
-        counts: Ints,
-        sizes: Ints,
-        free: Ints,
-        positions: Ints,
-        rows: Ints,
-        scores: Floats,
-        beliefs: DecayedBeta,
-        rng: np.random.Generator,
+        self, codes: list[int], counts: Ints, sizes: Ints, free: Ints, candidates: Candidates, rng: np.random.Generator
     ) -> list[Choice]:
+        """Draw among candidates that stand environment by environment; counts, sizes and free are per environment."""
         config, start = self.config, 0
         places: list[Ints] = []
         chances: list[Floats] = []
         for drawn, size in zip(counts.tolist(), sizes.tolist(), strict=True):
-            weights = draw_weights(scores[start : start + size], drawn, config.temperature)
+            weights = draw_weights(candidates.scores[start : start + size], drawn, config.temperature)
             chance = inclusion_probabilities(weights, drawn, config.probe)
             place = systematic(chance, drawn, rng)
             places.append(place + start)
@@ -117,18 +116,16 @@ class Planner:
             start += size
         place, chance = np.concatenate(places), np.concatenate(chances)
         rate = np.repeat(counts / sizes, counts)
-        row = rows[place]
         # Which part of its probability a draw came from is a coin of exactly that bias.
-        evenly = (rng.random(place.size) * chance < config.probe * rate).tolist()
-        unseen = (beliefs.tried[row] == 0.0).tolist()
-        mastered = (beliefs.mean(row) > _MASTERED).tolist()
+        evenly = rng.random(place.size) * chance < config.probe * rate
+        reasons = (candidates.unseen[place].tolist(), evenly.tolist(), (candidates.means[place] > _MASTERED).tolist())
         columns = (
-            row.tolist(),
-            positions[place].tolist(),
+            candidates.rows[place].tolist(),
+            candidates.positions[place].tolist(),
             np.repeat(codes, counts).tolist(),
             np.minimum(np.repeat(sizes / free, counts) * chance, 1.0).tolist(),
             (rate / chance).tolist(),
-            [_reason(*flags) for flags in zip(unseen, evenly, mastered, strict=True)],
+            [_reason(*flags) for flags in zip(*reasons, strict=True)],
         )
         return [Choice(*fields) for fields in zip(*columns, strict=True)]
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,8 +72,9 @@ class PromptPool:
         # Blocks are sorted by environment, so each environment is a range of blocks.
         self._first_block = np.searchsorted(self.block_codes, np.arange(count + 1))
         self._code = {name: code for code, name in enumerate(self.environments)}
-        first = [int(block) for block in self._first_block]
-        self._window: list[tuple[int, int]] = list(pairwise(first))
+        # Ranges of eligible blocks, shape (E, 2), and the spans of positions that they cover.
+        self.windows_E2 = np.stack([self._first_block[:-1], self._first_block[1:]], axis=1)
+        self._spans: list[tuple[int, int]] = [(int(a), int(b)) for a, b in self._edges[self.windows_E2]]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -116,7 +116,7 @@ class PromptPool:
 
     def window(self, environment: str) -> tuple[int, int]:
         """Lowest and highest eligible level of an environment; (0, 0) where the pool has no levels."""
-        low, high = self._window[self.code(environment)]
+        low, high = self.windows_E2[self.code(environment)]
         return int(self.block_levels[low]), int(self.block_levels[high - 1])
 
     def set_window(self, environment: str, low: int, high: int) -> None:
@@ -125,7 +125,9 @@ class PromptPool:
         Raises:
             CurriculaValueError: A window that holds no prompt.
         """
-        self._window[self.code(environment)] = self.find_window(environment, low, high)
+        code, (first, last) = self.code(environment), self.find_window(environment, low, high)
+        self.windows_E2[code] = first, last
+        self._spans[code] = int(self._edges[first]), int(self._edges[last])
 
     def find_window(self, environment: str, low: int, high: int) -> tuple[int, int]:
         """Range of blocks of levels low to high; CurriculaValueError where it holds no prompt."""
@@ -140,14 +142,9 @@ class PromptPool:
             )
         return first + int(start), first + int(stop)
 
-    def window_blocks(self, code: int) -> tuple[int, int]:
-        """Range of the eligible blocks of an environment."""
-        return self._window[code]
-
     def span(self, code: int) -> tuple[int, int]:
         """Range of the eligible positions of an environment."""
-        low, high = self._window[code]
-        return int(self._edges[low]), int(self._edges[high])
+        return self._spans[code]
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows at these positions of the grouped order."""

@@ -43,13 +43,14 @@ def bounded_shares(shares: Floats, floors: Floats, caps: Floats) -> Floats:
     # A sliver for everyone, so that environments without a share can take what the caps leave over.
     raw = shares / shares.sum() + 1e-9
     # The sum grows with c in straight lines; its corners are where a share leaves its floor or meets its cap.
-    corners = np.sort(np.concatenate([floors / raw, caps / raw]))
-    sums = np.clip(corners[:, None] * raw, floors, caps).sum(axis=1)
-    after = int(np.searchsorted(sums, 1.0))
-    if after in (0, len(corners)):
-        bounded = np.clip(corners[min(after, len(corners) - 1)] * raw, floors, caps)
-    else:
-        left, right = corners[after - 1], corners[after]
-        part = (1.0 - sums[after - 1]) / (sums[after] - sums[after - 1])
-        bounded = np.clip((left + part * (right - left)) * raw, floors, caps)
+    corners = np.concatenate([floors / raw, caps / raw]).tolist()
+    changes = np.concatenate([raw, -raw]).tolist()
+    total, slope, last = float(floors.sum()), 0.0, 0.0
+    for corner, change in sorted(zip(corners, changes, strict=True)):
+        reached = total + slope * (corner - last)
+        if reached >= 1.0:
+            break
+        total, slope, last = reached, slope + change, corner
+    scale = last + (1.0 - total) / slope if slope > 1e-12 else last
+    bounded = np.minimum(np.maximum(scale * raw, floors), caps)
     return bounded / bounded.sum()
