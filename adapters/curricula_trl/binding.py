@@ -100,11 +100,8 @@ class Binding:
         tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens))
         self.ranks.agree("verdicts", verdicts)
-        keep = torch.tensor([keep for keep, _ in verdicts]).repeat_interleave(trainer.num_generations)
-        advantages = output["advantages"]
-        first = self.ranks.rank * len(advantages)
         if not _trains_components(trainer):
-            advantages[~keep[first : first + len(advantages)].to(advantages.device)] = 0.0
+            _zero_dropped(output["advantages"], [keep for keep, _ in verdicts], self.ranks.rank, trainer.num_generations)
         self._draws, self._rewards = [], None
 
     def cancel(self) -> None:
@@ -149,14 +146,24 @@ class Binding:
         if not saved["in_block"]:
             trainer._step = saved["step"] if fits else 0
         elif self.ranks.all_true(fits and path.is_file()):
-            trainer._step, trainer._buffered_inputs = saved["step"], load_block(path, trainer.accelerator.device)
-            self.has_drawn = True
+            self._load_block(trainer, path, saved["step"])
         elif self.ranks.is_main:
             logger.warning(
                 "%s was saved in the middle of a generation block under other batch settings or ranks: its last "
                 "rollouts are generated again",
                 checkpoint,
             )
+
+    def _load_block(self, trainer: Any, path: Path, step: int) -> None:
+        problem: str | None = None
+        try:
+            trainer._buffered_inputs = load_block(path, trainer.accelerator.device)
+        except CheckpointError as error:
+            if self.ranks.world_size == 1:
+                raise
+            problem = str(error)
+        self.ranks.agree("saved block", step, problem)
+        trainer._step, self.has_drawn = step, True
 
     def _ask(self, groups: int, group_size: int, version: int) -> list[list[Any]]:
         assert self.curriculum is not None
@@ -252,6 +259,15 @@ def _block_name(rank: int) -> str:
 def _trains_components(trainer: Any) -> bool:
     # Rewards normalised one by one can teach where their sum does not vary: the sum's verdict must not stop them.
     return getattr(trainer, "multi_objective_aggregation", "sum_then_normalize") != "sum_then_normalize"
+
+
+def _zero_dropped(advantages: torch.Tensor, keep: Sequence[bool], rank: int, group_size: int) -> None:
+    """Zeroes the advantages, shape (B,) or (B, T), of this rank's rows whose group is not to be trained on."""
+    first = rank * len(advantages)
+    for group, kept in enumerate(keep):
+        start = group * group_size - first
+        if not kept and start < len(advantages) and start + group_size > 0:
+            advantages[max(0, start) : start + group_size] = 0.0
 
 
 def _generated_tokens(output: dict[str, Any], lengths: Sequence[int]) -> torch.Tensor:

@@ -57,11 +57,11 @@ def load_block(path: Path, device: torch.device) -> list[dict[str, Any]]:
         CheckpointError: The file is damaged.
     """
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
+        with safe_open(path, framework="pt") as file:
             parts: list[dict[str, Any]] = json.loads(file.metadata()["plain"])
             for name in file.keys():  # noqa: SIM118  the reader is no mapping
                 number, _, column = name.partition("/")
-                parts[int(number)][column] = file.get_tensor(name)
+                parts[int(number)][column] = file.get_tensor(name).to(device)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError) as error:
         raise CheckpointError(
             f"{path}: expected the rollouts of an unfinished generation block; got {type(error).__name__}: {error}. "

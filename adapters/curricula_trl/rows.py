@@ -65,6 +65,8 @@ class Rows:
         row = dict(self.dataset[index])
         if columns is not None:
             row = {name: value for name, value in row.items() if name in columns}
+        if not any(isinstance(value, (dict, list)) for value in row.values()):
+            return [row.copy() for _ in range(copies)]
         return [{name: _fresh(value) for name, value in row.items()} for _ in range(copies)]
 
     def _iterate(self) -> Iterator[Mapping[str, Any]]:
