@@ -20,6 +20,7 @@ from datasets import (
 )
 
 from curricula.config import CurriculumConfig, check_shares
+from curricula.config.explain import config_error
 from curricula.keys import row_key, stable_keys
 from curricula_envs.part import LEVEL, PROMPT, UID, Part, Place, Reward
 from curricula_envs.rewards import import_path, import_reward, route
@@ -69,14 +70,17 @@ def load_environments(config: CurriculumConfig, base: str | Path = ".") -> Mixed
     sources = {name: source_of(config, name) for name in names}
     check_shares(config, names)
     uid, column = config.key or UID, config.environment_column
+    _check_columns(config, column, uid)
     parts: dict[str, Part] = {}
     with import_path(base), _quiet():
         for name, source in sources.items():
-            parts[name] = _part(config, name, source, base)
+            parts[name] = _part(config, name, source, base, frozenset({PROMPT, LEVEL, column, uid}))
         _check_formats(config, parts)
         _check_levels(config, parts)
         types = _types(config, parts)
         dataset = concatenate_datasets([_complete(name, part, types, column, uid) for name, part in parts.items()])
+        leading = [PROMPT, column, LEVEL, uid]
+        dataset = dataset.select_columns([*leading, *(key for key in types if key not in leading)])
     return Mixed(
         dataset=dataset,
         reward=route(parts, column),
@@ -85,15 +89,22 @@ def load_environments(config: CurriculumConfig, base: str | Path = ".") -> Mixed
     )
 
 
-def _part(config: CurriculumConfig, name: str, source: Source, base: Path) -> Part:
+def _part(config: CurriculumConfig, name: str, source: Source, base: Path, reserved: frozenset[str]) -> Part:
     place = Place(config, name)
     given = config.environments[name].reward
     if isinstance(source, DatasetSource):
-        return table_part(source, place, base, import_reward(given, place, base), config.environment_column)
+        return table_part(source, place, base, import_reward(given, place, base), reserved)
     part = task_part(source, place)
     if given is None:
         return part
     return Part(part.dataset, import_reward(given, place, base), part.arguments, part.chat)
+
+
+def _check_columns(config: CurriculumConfig, column: str, uid: str) -> None:
+    for key, name, others in (("environment_column", column, (PROMPT, LEVEL)), ("key", uid, (PROMPT, LEVEL, column))):
+        if name in others:
+            message = f"expected a name other than {', '.join(others)}; got {name}; leave it out"
+            raise config_error(config.origin, (key,), message)
 
 
 def _check_formats(config: CurriculumConfig, parts: Mapping[str, Part]) -> None:
@@ -180,8 +191,7 @@ def _complete(name: str, part: Part, types: Mapping[str, Any], column: str, uid:
     for key, feature in types.items():
         if key not in table.features:
             table = table.add_column(key, [None] * len(table), feature=feature)
-    leading = [PROMPT, column, LEVEL, uid]
-    return table.select_columns(leading + [key for key in types if key not in leading])
+    return table
 
 
 def _hashed(table: Dataset, environment: str) -> Iterator[str]:

@@ -8,14 +8,24 @@ from datasets import Dataset, DatasetDict, Features, List, Value
 
 from curricula.config.explain import did_you_mean
 from curricula.config.schema import shown
-from curricula_envs.part import LEVEL, PROMPT, UID, Part, Place, Reward, prompt_feature, text_prompt
+from curricula_envs.part import LEVEL, PROMPT, Part, Place, Reward, prompt_feature, text_prompt
 from curricula_envs.sources import DatasetSource
 
 _READERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".arrow": "arrow"}
+_TRL = {
+    "prompts",
+    "completion",
+    "completions",
+    "completion_ids",
+    "trainer_state",
+    "log_extra",
+    "log_metric",
+    "environments",
+}
 _OWN = "own_"  # put before a source's column whose name is one of ours
 
 
-def table_part(source: DatasetSource, place: Place, base: Path, reward: Reward, environment_column: str) -> Part:
+def table_part(source: DatasetSource, place: Place, base: Path, reward: Reward, reserved: frozenset[str]) -> Part:
     """Reads an environment's prompts.
 
     Args:
@@ -23,7 +33,7 @@ def table_part(source: DatasetSource, place: Place, base: Path, reward: Reward, 
         place: The environment, for errors.
         base: Where relative paths start.
         reward: Scores the completions.
-        environment_column: Name of the mixed data set's column of environments.
+        reserved: Columns that the mixed data set has for itself.
 
     Raises:
         ConfigError: A file that cannot be read, a split or a column that is not there, or a prompt that is none.
@@ -37,23 +47,36 @@ def table_part(source: DatasetSource, place: Place, base: Path, reward: Reward, 
     if len(table) == 0:
         raise place.error(("source", "path"), f"expected prompts in {source.path}; got none")
     keys = None if source.key is None else _keys(source, place, table)
-    reserved = {PROMPT, LEVEL, UID, environment_column}
-    names = {name: _OWN + name if name in reserved else name for name in table.column_names}
-    names[source.prompt] = PROMPT
-    if source.level is not None and source.level != source.prompt:
-        names[source.level] = LEVEL
-    if source.answer is not None and source.answer not in (source.prompt, source.level):
-        if "answer" in table.column_names and source.answer != "answer":
-            names["answer"] = _OWN + "answer"
-        names[source.answer] = "answer"
+    names = _names(source, table.column_names, reserved)
     renamed = table.rename_columns({old: new for old, new in names.items() if old != new})
     renamed, chat = _prompts(renamed, source, place)
     renamed = _with_level(renamed, source, place)
-    arguments = {**names, "level": names.get("level", LEVEL)}
+    # A function gets a column under the name that it has in the source, where TRL leaves that name free.
+    arguments = {new if old in _TRL or old == PROMPT else old: new for old, new in names.items()}
+    arguments.setdefault(LEVEL, LEVEL)
     if source.answer is not None:
+        if "answer" in names:  # displaced by the column that the mix calls the answer
+            arguments[names["answer"]] = names["answer"]
         arguments["answer"] = names[source.answer]
     arguments.pop(PROMPT, None)  # TRL gives `prompts` itself
     return Part(renamed, reward, arguments, chat, keys)
+
+
+def _names(source: DatasetSource, columns: list[str], reserved: frozenset[str]) -> dict[str, str]:
+    """New name of every column of the source."""
+    chosen = {source.prompt: PROMPT}
+    if source.level is not None:
+        chosen.setdefault(source.level, LEVEL)
+    if source.answer is not None:
+        chosen.setdefault(source.answer, "answer")
+    taken = {*reserved, *_TRL, *chosen.values()}
+    names: dict[str, str] = {}
+    for column in columns:
+        new = chosen.get(column, column)
+        while column not in chosen and (new in taken or (new != column and new in columns)):
+            new = _OWN + new
+        names[column] = new
+    return names
 
 
 def _read(source: DatasetSource, place: Place, path: Path) -> Dataset:
