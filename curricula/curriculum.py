@@ -1,21 +1,22 @@
 """Ask which prompts to spend rollouts on; tell what came of them."""
 
+import json
 import logging
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curricula.bandits import bounded_shares, resolve_bounds
+from curricula.bandits import base_mix, bounded_shares, resolve_bounds
 from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
 from curricula.outcomes import stack
 from curricula.planning import Planner
 from curricula.pool import PromptPool
-from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
+from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
 from curricula.restoring import log_changes, read_json, read_rng, read_windows, rng_state
 from curricula.stateful import MOST, Reader
 from curricula.success import SuccessMode
@@ -56,7 +57,7 @@ class Curriculum:
         self.pool = pool
         self.config = as_config(config)
         self._floors, self._caps = resolve_bounds(self.config, pool.environments)
-        self._base = _base_mix(self.config, pool)
+        self._base = base_mix(self.config, pool.sizes)
         if pool.has_levels:
             for name, environment in self.config.environments.items():
                 if environment.levels is not None:
@@ -137,7 +138,7 @@ class Curriculum:
         batch = stack(outcomes)
         verdicts: list[Verdict | None] = [None] * len(outcomes)
         tickets: list[Ticket | None] = [None] * len(outcomes)
-        for place, number, ticket in self._resolve(outcomes):
+        for place, number, ticket in self._tickets.resolve(outcomes):
             tickets[place] = ticket
             if ticket is None:
                 verdicts[place] = Verdict(False, "cancelled" if number in self._tickets.cancelled else "duplicate")
@@ -160,32 +161,6 @@ class Curriculum:
                 verdicts[place] = verdict
         return cast(list[Verdict], verdicts)
 
-    def _resolve(self, outcomes: Sequence[GroupOutcome]) -> list[tuple[int, int | None, Ticket | None]]:
-        """Place, ticket number and ticket of each outcome; no ticket where it was told, cancelled or forgotten."""
-        resolved: list[tuple[int, int | None, Ticket | None]] = []
-        numbers: set[int] = set()
-        for place, outcome in enumerate(outcomes):
-            if outcome.ticket is None:
-                row = whole("tell", "an index", cast(int, outcome.index), low=0)
-                if row >= len(self.pool):
-                    raise CurriculaValueError(
-                        f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
-                    )
-                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0, 0)))
-                continue
-            number = self._issued("tell", outcome.ticket)
-            resolved.append((place, number, None if number in numbers else self._tickets.find(number)))
-            numbers.add(number)
-        return resolved
-
-    def _issued(self, caller: str, ticket: int) -> int:
-        number = whole(caller, "a ticket", ticket, low=0)
-        if number >= self._tickets.issued:
-            raise CurriculaValueError(
-                f"{caller}: expected a ticket of this curriculum, in [0, {self._tickets.issued}); got {ticket}"
-            )
-        return number
-
     def cancel(self, tickets: Iterable[int]) -> None:
         """Give up draws whose rollouts never come back; their prompts can be drawn again at once.
 
@@ -194,7 +169,7 @@ class Curriculum:
         Raises:
             CurriculaValueError: A ticket that was never issued; nothing is cancelled then.
         """
-        numbers = [self._issued("cancel", ticket) for ticket in tickets]
+        numbers = [self._tickets.issued_number("cancel", ticket) for ticket in tickets]
         for number in numbers:
             if (ticket := self._tickets.find(number)) is not None:
                 self._tickets.cancel(number)
@@ -244,7 +219,7 @@ class Curriculum:
         return {
             "format": FORMAT,
             "fingerprint": self.pool.fingerprint,
-            "config": self.config.model_dump_json(),
+            "config": self._mix(),
             "rng": rng_state(self._rng),
             "shares": self._shares.copy(),
             "counts": dict(self._counts),
@@ -280,30 +255,14 @@ class Curriculum:
         for name, window in windows.items():
             self.pool.set_window(name, *window)
         self._rng, self._shares, self._counts, self._learner, self._tickets = rng, shares, counts, learner, tickets
-        log_changes(saved, self.config.model_dump(mode="json"))
+        log_changes(saved, json.loads(self._mix()))
+
+    def _mix(self) -> str:
+        """The part of the mix that is read here; what hosts read may hold objects that are not JSON."""
+        sections = {"environments", "success", "curriculum", "monitor"}
+        return self.config.model_dump_json(include=sections, exclude={"environments": {"__all__": {"source"}}})
 
     def _compute_shares(self, rng: np.random.Generator) -> Floats:
         per_token = self.config.curriculum.objective.type == "signal_per_token"
         costs = self._learner.costs.environments() if per_token else np.ones(len(self._base))
         return bounded_shares(self._learner.bandit.shares(costs, rng), self._floors, self._caps)
-
-
-def _base_mix(config: CurriculumConfig, pool: PromptPool) -> Floats:
-    """The mix that corrected rates refer to, shape (E,): declared weights (1 where none is), else sizes."""
-    declared = [config.environments[name].weight if name in config.environments else None for name in pool.environments]
-    if all(weight is None for weight in declared):
-        weights = np.array(list(pool.sizes.values()), dtype=np.float64)
-    else:
-        weights = np.array([1.0 if weight is None else weight for weight in declared])
-    return weights / weights.sum()
-
-
-def whole(caller: str, name: str, value: int, low: int = 1) -> int:
-    """An integer of at most 62 bits, from any integer type, or CurriculaValueError."""
-    try:
-        number = low - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = low - 1
-    if not low <= number <= MOST:
-        raise CurriculaValueError(f"{caller}: expected {name} to be an integer >= {low}; got {value!r}")
-    return number

@@ -1,5 +1,6 @@
 """The frozen records that pass between the parts: what was drawn, what came of it, and what to do with it."""
 
+import operator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,3 +108,14 @@ def _column(name: str, value: ArrayLike, shape: tuple[int, ...] | None) -> NDArr
         expected = "(G,) with G >= 1" if shape is None else str(shape)
         raise CurriculaValueError(f"GroupOutcome.{name}: expected shape {expected}; got {column.shape}")
     return column
+
+
+def whole(caller: str, name: str, value: int, low: int = 1) -> int:
+    """An integer of at most 62 bits, from any integer type; CurriculaValueError for anything else."""
+    try:
+        number = low - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = low - 1
+    if not low <= number < 1 << 62:
+        raise CurriculaValueError(f"{caller}: expected {name} to be an integer >= {low}; got {value!r}")
+    return number

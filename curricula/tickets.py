@@ -1,13 +1,15 @@
 """Draws that are out: which prompts are in flight, which tickets expired, which were cancelled."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from curricula.errors import CurriculaValueError
 from curricula.pool import PromptPool
+from curricula.records import GroupOutcome, whole
 from curricula.stateful import MOST, Reader
 
 _REMEMBERED = 1 << 16
@@ -65,6 +67,37 @@ class Tickets:
     def find(self, number: int) -> Ticket | None:
         """The ticket if it is in flight or expired."""
         return self.in_flight.get(number) or self.expired.get(number)
+
+    def resolve(self, outcomes: Sequence[GroupOutcome]) -> list[tuple[int, int | None, Ticket | None]]:
+        """Place, number and ticket of each outcome; no ticket where it was told, cancelled or long forgotten.
+
+        Raises:
+            CurriculaValueError: A ticket that was never issued, or a row outside the pool.
+        """
+        resolved: list[tuple[int, int | None, Ticket | None]] = []
+        numbers: set[int] = set()
+        for place, outcome in enumerate(outcomes):
+            if outcome.ticket is None:
+                row = whole("tell", "an index", cast(int, outcome.index), low=0)
+                if row >= len(self.pool):
+                    raise CurriculaValueError(
+                        f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
+                    )
+                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0, 0)))
+                continue
+            number = self.issued_number("tell", outcome.ticket)
+            resolved.append((place, number, None if number in numbers else self.find(number)))
+            numbers.add(number)
+        return resolved
+
+    def issued_number(self, caller: str, ticket: int) -> int:
+        """The number of a ticket, or CurriculaValueError where it was never issued."""
+        number = whole(caller, "a ticket", ticket, low=0)
+        if number >= self.issued:
+            raise CurriculaValueError(
+                f"{caller}: expected a ticket of this curriculum, in [0, {self.issued}); got {ticket}"
+            )
+        return number
 
     def close(self, number: int) -> None:
         """Told: its prompt is eligible again, and the ticket teaches no more."""

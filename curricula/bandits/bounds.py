@@ -1,6 +1,6 @@
-"""Floors and caps of shares."""
+"""The mix that is asked for: base weights, floors and caps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,16 @@ from numpy.typing import NDArray
 from curricula.config import CurriculumConfig, share_bounds
 
 Floats = NDArray[np.float64]
+
+
+def base_mix(config: CurriculumConfig, sizes: Mapping[str, int]) -> Floats:
+    """The mix that corrected rates refer to, shape (E,): declared weights (1 where none is), else sizes."""
+    declared = [config.environments[name].weight if name in config.environments else None for name in sizes]
+    if all(weight is None for weight in declared):
+        weights = np.array(list(sizes.values()), dtype=np.float64)
+    else:
+        weights = np.array([1.0 if weight is None else weight for weight in declared])
+    return weights / weights.sum()
 
 
 def resolve_bounds(config: CurriculumConfig, names: Sequence[str]) -> tuple[Floats, Floats]:

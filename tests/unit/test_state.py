@@ -71,6 +71,12 @@ def test_a_state_is_a_copy():
     assert equal(state, before)
 
 
+def test_what_hosts_put_into_the_mix_need_not_be_json():
+    config = {"trainer": {"dtype": object()}, "environments": {"a": {"source": {"type": "x", "of": object()}}}}
+    curriculum = Curriculum(pool(), config)
+    curriculum.load_state_dict(curriculum.state_dict())
+
+
 def test_readings_of_rewards_are_resumed():
     curriculum = Curriculum(PromptPool(["a"] * 9))
     curriculum.tell([GroupOutcome(None, [3.0, 4.0], index=2)])
