@@ -198,7 +198,8 @@ class Binding:
                 GroupOutcome(
                     ticket=draw.ticket,
                     rewards=rewards_NG[group],
-                    successes=None if raw_NG is None else raw_NG[group],
+                    # Where the named reward scores no rollout of a group, the group's reward speaks for it.
+                    successes=None if raw_NG is None or np.isnan(raw_NG[group]).all() else raw_NG[group],
                     tokens=tokens_NG[group],
                 )
                 for group, draw in enumerate(self._draws)
