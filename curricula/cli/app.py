@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import curricula
-from curricula.cli import train, validate
+from curricula.cli import demo, train, validate
 
 app = typer.Typer(
     name="curricula",
@@ -16,6 +16,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+app.command("demo")(demo.command)
 app.command("train")(train.command)
 app.command("validate")(validate.command)
 

@@ -27,4 +27,9 @@ def command(
 
     launch.check(config)  # before prompts are made, which may take minutes
     mixed = load_environments(config, mix.parent)
-    launch.run(mixed.config, mixed.dataset, mixed.reward, name=mix.stem, resume=checkpoint if checkpoint else resume)
+    trainer = launch.run(
+        mixed.config, mixed.dataset, mixed.reward, name=mix.stem, resume=checkpoint if checkpoint else resume
+    )
+    # A process that exits with its group's threads alive may abort, and torchrun then reports a failed run.
+    trainer.accelerator.wait_for_everyone()
+    trainer.accelerator.end_training()

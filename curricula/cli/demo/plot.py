@@ -1,0 +1,183 @@
+"""The demo's picture: learning curves, success per environment, shares over time.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart; every line is also
+named beside itself.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np  # noqa: E402  the backend comes first
+from matplotlib import pyplot  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+
+from curricula.cli.demo.results import Comparison  # noqa: E402
+
+_ARMS = {"uniform": "#D55E00", "curriculum": "#0072B2"}
+_ENVIRONMENTS = ("#56B4E9", "#009E73", "#F0E442", "#BBBBBB", "#CC79A7", "#E69F00")
+_INK, _FAINT = "#222222", "#DDDDDD"
+_SPAN = 10
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "axes.labelcolor": _INK,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "text.color": _INK,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "svg.hashsalt": "curricula",
+}
+
+
+def draw(comparison: Comparison, out: Path) -> list[Path]:
+    """Draws the comparison into a folder.
+
+    Args:
+        comparison: The runs.
+        out: Folder of the pictures.
+
+    Returns:
+        The files written: demo.png and demo.svg.
+    """
+    with matplotlib.rc_context(_STYLE):
+        figure = pyplot.figure(figsize=(11, 7.2), layout="constrained")
+        top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+        curves, dots = top.subplots(1, 2, width_ratios=(1.7, 1))
+        left, right, informative = bottom.subplots(1, 3)
+        _draw_curves(curves, comparison)
+        _draw_success(dots, comparison)
+        for axes, arm in zip((left, right), comparison.runs, strict=True):
+            _draw_shares(axes, comparison, arm)
+        _draw_informative(informative, comparison)
+        seeds = comparison.summary()["seeds"]
+        figure.suptitle(
+            f"Same model, same rollouts: uniform draws and a curriculum ({seeds} {'seed' if seeds == 1 else 'seeds'})",
+            x=0.01,
+            ha="left",
+            fontsize=13,
+            fontweight="bold",
+        )
+        files = [out / "demo.png", out / "demo.svg"]
+        for file in files:
+            # Without a date the same runs give the same file.
+            metadata = {"Date": None} if file.suffix == ".svg" else {}
+            figure.savefig(file, dpi=150, metadata=metadata, facecolor="white")
+        pyplot.close(figure)
+    return files
+
+
+def _draw_curves(axes: Any, comparison: Comparison) -> None:
+    """Held-out accuracy on the frontier against rollouts: the mean over seeds in the range of them."""
+    rollouts = comparison.rollouts()
+    ends: list[tuple[float, str]] = []
+    for arm in comparison.runs:
+        accuracy_SE = comparison.accuracy(arm, "frontier")
+        mean = accuracy_SE.mean(0)
+        axes.fill_between(rollouts, accuracy_SE.min(0), accuracy_SE.max(0), color=_ARMS[arm], alpha=0.15, linewidth=0)
+        axes.plot(rollouts, mean, color=_ARMS[arm], linewidth=2.4, linestyle="-" if arm == "curriculum" else "--")
+        ends.append((float(mean[-1]), arm))
+    for (value, arm), place in zip(sorted(ends), _apart(sorted(v for v, _ in ends), 0.07), strict=True):
+        label = f" {arm} {value:.2f}"
+        axes.text(rollouts[-1], place, label, color=_ARMS[arm], fontweight="bold", va="center")
+    axes.set(title="Frontier environment, held-out accuracy", xlabel="rollouts", ylim=(0, 1.02))
+    axes.set_xlim(0, max(float(rollouts[-1]), 1) * 1.2)
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= rollouts[-1]])
+    _thousands(axes)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+
+
+def _draw_success(axes: Any, comparison: Comparison) -> None:
+    """Held-out accuracy per environment: before, and after either arm, seeds as small dots."""
+    names = comparison.environments
+    before = [comparison.accuracy(next(iter(comparison.runs)), name)[:, 0].mean() for name in names]
+    rows = np.arange(len(names))
+    axes.scatter(before, rows, marker="|", s=220, color="#555555", linewidth=2, label="before", zorder=3)
+    for arm, shift in zip(comparison.runs, (-0.16, 0.16), strict=True):
+        for row, name in zip(rows, names, strict=True):
+            final = comparison.accuracy(arm, name)[:, -1]
+            axes.plot([before[row], final.mean()], [row + shift] * 2, color=_ARMS[arm], alpha=0.35, linewidth=3)
+            axes.scatter(final, [row + shift] * len(final), s=9, color=_ARMS[arm], alpha=0.55, zorder=3)
+            axes.scatter(
+                final.mean(),
+                row + shift,
+                s=64,
+                marker="o" if arm == "curriculum" else "s",
+                color=_ARMS[arm],
+                label=arm if row == 0 else None,
+                zorder=4,
+            )
+    axes.set(title="Success per environment", xlabel="held-out accuracy", xlim=(-0.04, 1.04))
+    axes.set_yticks(rows, names)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=_FAINT, linewidth=0.8)
+    axes.legend(loc="lower right", frameon=False, fontsize=9)
+
+
+def _draw_shares(axes: Any, comparison: Comparison, arm: str) -> None:
+    """Shares of the groups drawn, over rollouts, as stacked areas with their names inside."""
+    drawn_RE = comparison.groups(arm, "drawn").mean(0)
+    rollouts, smooth_RE = _smooth(drawn_RE, _rollouts_a_round(comparison, arm))
+    shares_ER = (smooth_RE / smooth_RE.sum(1, keepdims=True)).T
+    axes.stackplot(rollouts, shares_ER, colors=_ENVIRONMENTS[: len(shares_ER)], edgecolor="white", linewidth=0.6)
+    middle = len(rollouts) // 2
+    tops = np.cumsum(shares_ER[:, middle])
+    for name, share, upper in zip(comparison.environments, shares_ER[:, middle], tops, strict=True):
+        if share > 0.04:
+            axes.text(rollouts[middle], upper - share / 2, name, ha="center", va="center", fontsize=9)
+    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], max(rollouts[-1], 1)))
+    _thousands(axes)
+
+
+def _draw_informative(axes: Any, comparison: Comparison) -> None:
+    """Fraction of the groups whose rewards differ, over rollouts."""
+    for arm in comparison.runs:
+        rollouts_a_round = _rollouts_a_round(comparison, arm)
+        rollouts, drawn = _smooth(comparison.groups(arm, "drawn").sum(2).T, rollouts_a_round)
+        _, informative = _smooth(comparison.groups(arm, "informative").sum(2).T, rollouts_a_round)
+        fraction_RS = informative / drawn
+        style = "-" if arm == "curriculum" else "--"
+        axes.fill_between(rollouts, fraction_RS.min(1), fraction_RS.max(1), color=_ARMS[arm], alpha=0.15, linewidth=0)
+        axes.plot(rollouts, fraction_RS.mean(1), color=_ARMS[arm], linewidth=2, linestyle=style, label=arm)
+    axes.set(title="Groups that teach (rewards differ)", xlabel="rollouts", ylim=(0, 1), xlim=(0, None))
+    _thousands(axes)
+    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    axes.legend(loc="upper right", frameon=False, fontsize=9)
+
+
+def _rollouts_a_round(comparison: Comparison, arm: str) -> float:
+    run = comparison.runs[arm][0]
+    return run["rollouts"] / max(len(run["rounds"]), 1)
+
+
+def _smooth(values_RX: NDArray[np.float64], rollouts_a_round: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Moving means over up to `_SPAN` rounds, and the rollouts at which each ends."""
+    span = min(_SPAN, len(values_RX))
+    sums = np.cumsum(np.vstack([np.zeros_like(values_RX[:1]), values_RX]), axis=0)
+    ends = np.arange(span, len(values_RX) + 1)
+    return ends * rollouts_a_round, (sums[span:] - sums[:-span]) / span
+
+
+def _apart(values: list[float], gap: float) -> list[float]:
+    """Moves ascending values up until they are `gap` apart.
+
+    >>> _apart([0.5, 0.52, 0.9], 0.25)
+    [0.5, 0.75, 1.0]
+    """
+    placed: list[float] = []
+    for value in values:
+        placed.append(max(value, placed[-1] + gap) if placed else value)
+    return placed
+
+
+def _thousands(axes: Any) -> None:
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
