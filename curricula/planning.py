@@ -10,7 +10,15 @@ from curricula.learner import Learner
 from curricula.objectives import expected_signal
 from curricula.pool import PromptPool
 from curricula.records import Reason
-from curricula.sampling import allocate, draw_weights, inclusion_probabilities, sample_range, systematic
+from curricula.sampling import (
+    PADDING,
+    allocate,
+    alike,
+    draw_weights,
+    inclusion_probabilities,
+    sample_range,
+    systematic,
+)
 from curricula.tickets import Tickets
 
 Floats = NDArray[np.floating[Any]]
@@ -104,17 +112,28 @@ class Planner:
         self, codes: list[int], counts: Ints, sizes: Ints, free: Ints, candidates: Candidates, rng: np.random.Generator
     ) -> list[Choice]:
         """Draw among candidates that stand environment by environment; counts, sizes and free are per environment."""
-        config, start = self.config, 0
-        places: list[Ints] = []
-        chances: list[Floats] = []
-        for drawn, size in zip(counts.tolist(), sizes.tolist(), strict=True):
-            weights = draw_weights(candidates.scores[start : start + size], drawn, config.temperature)
-            chance = inclusion_probabilities(weights, drawn, config.probe)
-            place = systematic(chance, drawn, rng)
-            places.append(place + start)
-            chances.append(chance[place])
-            start += size
-        place, chance = np.concatenate(places), np.concatenate(chances)
+        config = self.config
+        starts = sizes.cumsum() - sizes
+        place = np.empty(int(counts.sum()), dtype=np.int64)
+        chance = np.empty(place.size)
+        ends = counts.cumsum()
+        for part in alike(sizes):
+            count_P, size_P = counts[part], sizes[part]
+            held = np.arange(int(size_P.max())) < size_P[:, None]
+            scores = np.full(held.shape, PADDING)
+            if len(part) == len(sizes):
+                scores[held] = candidates.scores
+            else:
+                scores[held] = np.concatenate([candidates.scores[starts[e] : starts[e] + sizes[e]] for e in part])
+            chances = inclusion_probabilities(
+                draw_weights(scores, count_P, config.temperature), count_P, size_P, config.probe
+            )
+            drawn = systematic(chances, count_P, rng)
+            row, column = np.divmod(drawn, held.shape[1])
+            # Draws stand environment by environment, as the candidates do.
+            where = np.arange(drawn.size) + np.repeat(ends[part] - count_P.cumsum(), count_P)
+            place[where] = starts[part][row] + column
+            chance[where] = chances.ravel()[drawn]
         rate = np.repeat(counts / sizes, counts)
         # Which part of its probability a draw came from is a coin of exactly that bias.
         evenly = rng.random(place.size) * chance < config.probe * rate

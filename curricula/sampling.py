@@ -6,83 +6,116 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
+Ints = NDArray[np.int64]
 
 _LEAST_WEIGHT = 1e-9
 
+_SMALL = 4096  # numbers that cost no more than the calls that work on them
 
-def draw_weights(scores: Floats, count: int, temperature: float) -> Floats:
-    """Soft top-`count`: the sigmoid of log score above the log of the count-th best, over the temperature.
+PADDING = -1.0
+"""Score of a place that holds no candidate: environments with fewer candidates than others are padded with it."""
+
+
+def draw_weights(scores_EM: Floats, counts_E: Ints, temperature: float) -> Floats:
+    """Soft top-`count` of each row: the sigmoid of log score above the log of the count-th best, over the temperature.
 
     Logarithms make the rule free of the unit of the scores: signal per token of a maths prompt and of a
     one-line sum differ by orders of magnitude.
 
     Args:
-        scores: Shape (M,), not negative.
-        count: Draws to make, 1 to M.
+        scores_EM: Shape (E, M), not negative; `PADDING` where there is no candidate.
+        counts_E: Shape (E,), draws to make in each row, 1 to its candidates.
         temperature: Relative width of the threshold: at 0.05, a score 5% below another has 2.8 times lower odds.
 
     Returns:
-        Shape (M,), in (0, 1].
+        Shape (E, M), in (0, 1], and 0 where there is no candidate.
 
-    >>> draw_weights(np.array([1.0, 2.0, 4.0]), 1, 1.0)
-    array([0.2       , 0.33333333, 0.5       ])
+    >>> draw_weights(np.array([[1.0, 2.0, 4.0]]), np.array([1]), 1.0)
+    array([[0.2       , 0.33333333, 0.5       ]])
     """
-    threshold = float(np.partition(scores, scores.size - count)[scores.size - count])
-    if threshold <= 0.0:
-        return np.where(scores > 0.0, 1.0, _LEAST_WEIGHT)
-    # sigmoid(log(s/t)/temperature) = 1 / (1 + (t/s)^(1/temperature)); the floor keeps the power finite.
-    ratio = threshold / np.maximum(scores, threshold * 1e-30)
-    exponent = np.minimum(np.log(ratio) / temperature, 20.0)
-    return 1.0 / (1.0 + np.exp(exponent))
+    rows, width = scores_EM.shape
+    ranked = scores_EM.copy()
+    ranked.sort(axis=1)
+    threshold = ranked[np.arange(rows), width - counts_E][:, None]
+    # sigmoid(log(s/t)/temperature) = 1 / (1 + (t/s)^(1/temperature)); the floors keep the power finite.
+    ratio = threshold / np.maximum(scores_EM, np.maximum(threshold * 1e-30, 1e-300))
+    np.log(np.maximum(ratio, 1e-300, out=ratio), out=ratio)
+    ratio /= temperature
+    weights = 1.0 / (1.0 + np.exp(np.minimum(ratio, 20.0, out=ratio), out=ratio))
+    if not (threshold > 0.0).all():
+        flat = np.where(scores_EM > 0.0, 1.0, _LEAST_WEIGHT)
+        weights = np.where(threshold > 0.0, weights, flat)
+    weights[scores_EM < 0.0] = 0.0
+    return weights
 
 
-def inclusion_probabilities(weights: Floats, count: int, probe: float) -> Floats:
-    """Inclusion probabilities that sum to `count`: (1 - probe) min(1, c w) + probe count / M.
+def inclusion_probabilities(weights_EM: Floats, counts_E: Ints, sizes_E: Ints, probe: float) -> Floats:
+    """Inclusion probabilities that sum to `count` in each row: (1 - probe) min(1, c w) + probe count / size.
 
     Args:
-        weights: Shape (M,), positive.
-        count: Draws to make, 1 to M.
+        weights_EM: Shape (E, M), positive, and 0 where there is no candidate.
+        counts_E: Shape (E,), draws to make in each row, 1 to its size.
+        sizes_E: Shape (E,), candidates in each row.
         probe: Fraction of the draws that is spread evenly, in (0, 1].
 
     Returns:
-        Shape (M,), in (0, 1].
+        Shape (E, M), in (0, 1], and 0 where there is no candidate.
 
-    >>> inclusion_probabilities(np.array([1.0, 1.0, 8.0]), 2, 0.1)
-    array([0.51666667, 0.51666667, 0.96666667])
+    >>> inclusion_probabilities(np.array([[1.0, 1.0, 8.0]]), np.array([2]), np.array([3]), 0.1)
+    array([[0.51666667, 0.51666667, 0.96666667]])
     """
-    size = weights.size
-    if count >= size:
-        return np.ones(size)
-    ranked = -np.sort(-weights)
+    most = int(counts_E.max())
+    ranked = weights_EM.copy()
+    ranked.sort(axis=1)
     # With the t heaviest capped at 1, the rest share count - t in proportion: c = (count - t) / their sum.
-    rest = np.cumsum(ranked[::-1])[::-1][:count]
-    scale = (count - np.arange(count)) / rest
+    rest = ranked.cumsum(axis=1)[:, ::-1][:, :most]
+    heaviest = ranked[:, ::-1][:, :most]
+    left = counts_E[:, None] - np.arange(most)
     # The least t will do; t = count - 1 always does, as the rest includes the weight itself.
-    first = int(np.argmax(scale * ranked[:count] <= 1.0 + 1e-12))
-    shares = np.minimum(1.0, scale[first] * weights)
-    return (1.0 - probe) * shares + probe * count / size
+    fits = left * heaviest <= rest * (1.0 + 1e-12)
+    rows = np.arange(len(counts_E))
+    first = np.minimum(fits.argmax(axis=1), counts_E - 1)
+    scale = (left[rows, first] / rest[rows, first])[:, None]
+    chance = np.minimum(scale * weights_EM, 1.0)
+    chance *= 1.0 - probe
+    chance += (probe * counts_E / sizes_E)[:, None]
+    chance[(counts_E >= sizes_E)[:, None] & (weights_EM > 0.0)] = 1.0
+    chance[weights_EM <= 0.0] = 0.0
+    return chance
 
 
-def systematic(probabilities: Floats, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw exactly `count` places so that place j is included with probability j.
+def systematic(probabilities_EM: Floats, counts_E: Ints, rng: np.random.Generator) -> Ints:
+    """Draw exactly `count` places in each row, so that place j is included with probability j.
 
     The places must be in random order already (candidates are), or neighbours would never be drawn together.
 
     Args:
-        probabilities: Shape (M,), in [0, 1], of sum `count`.
-        count: Draws to make.
-        rng: The only source of randomness; one number is drawn.
+        probabilities_EM: Shape (E, M), in [0, 1], each row of sum `count`.
+        counts_E: Shape (E,), draws to make in each row.
+        rng: The only source of randomness; one number is drawn for each row.
 
     Returns:
-        Shape (count,), distinct places in ascending order.
+        Shape (sum of counts,), places in the flattened array: row by row, distinct, ascending.
     """
-    edges = np.cumsum(probabilities)
-    edges *= count / edges[-1]
-    places = np.searchsorted(edges, np.arange(count) + rng.random(), side="right")
-    return np.minimum(places, probabilities.size - 1)
+    rows, width = probabilities_EM.shape
+    edges = probabilities_EM.cumsum(axis=1)
+    edges *= (counts_E / edges[:, -1])[:, None]
+    # Rows laid end to end: row e takes up the numbers from `before` to `before + count`.
+    before = counts_E.cumsum() - counts_E
+    edges += before[:, None]
+    total = int(counts_E.sum())
+    row = np.repeat(np.arange(rows), counts_E)
+    marks = np.arange(total) + rng.random(rows)[row]
+    places = edges.ravel().searchsorted(marks, side="right")
+    # A mark that rounding puts past the last edge belongs to the last place of its row that can be drawn.
+    over = places >= (row + 1) * width
+    if over.any():
+        last = width - 1 - (probabilities_EM[:, ::-1] > 0.0).argmax(axis=1)
+        places = np.where(over, row * width + last[row], places)
+    return places
 
 
-def allocate(shares: Floats, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def allocate(shares: Floats, count: int, rng: np.random.Generator) -> Ints:
     """Split `count` draws over shares so that each part is within one of its expectation.
 
     Args:
@@ -100,7 +133,7 @@ def allocate(shares: Floats, count: int, rng: np.random.Generator) -> NDArray[np
     return np.diff(marks, prepend=0)
 
 
-def sample_range(start: int, stop: int, taken: list[int], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def sample_range(start: int, stop: int, taken: list[int], count: int, rng: np.random.Generator) -> Ints:
     """Simple random sample without replacement from a range of positions, in random order.
 
     Args:
@@ -122,3 +155,19 @@ def sample_range(start: int, stop: int, taken: list[int], count: int, rng: np.ra
         gaps = np.array(taken) - start - np.arange(len(taken))
         ranks = ranks + np.searchsorted(gaps, ranks, side="right")
     return ranks + start
+
+
+def alike(sizes_E: Ints) -> list[Ints]:
+    """Rows to be worked on together: each part's sizes are within a factor of two, so padding at most doubles work.
+
+    Returns:
+        Places in `sizes_E`, part by part, ascending within a part.
+
+    >>> [part.tolist() for part in alike(np.array([64, 6400, 100, 64]))]
+    [[0, 2, 3], [1]]
+    """
+    smallest, largest = int(sizes_E.min()), int(sizes_E.max())
+    if largest <= 2 * smallest or largest * sizes_E.size <= _SMALL:
+        return [np.arange(sizes_E.size)]
+    octave = np.log2(sizes_E).astype(np.int64)
+    return [np.flatnonzero(octave == value) for value in np.unique(octave)]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from curricula.stateful import Reader
 
-_SAMPLES = 256
+_SAMPLES = 64
 
 
 class DiscountedThompson:

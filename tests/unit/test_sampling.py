@@ -6,18 +6,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curricula.planning import settle
-from curricula.sampling import allocate, draw_weights, inclusion_probabilities, sample_range, systematic
+from curricula.sampling import PADDING, allocate, draw_weights, inclusion_probabilities, sample_range, systematic
 
 weights_and_count = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=40).flatmap(
     lambda weights: st.tuples(st.just(np.array(weights)), st.integers(1, len(weights)))
 )
 
 
+def weigh(scores, count, temperature):
+    return draw_weights(scores[None], np.array([count]), temperature)[0]
+
+
+def chances(weights, count, probe):
+    return inclusion_probabilities(weights[None], np.array([count]), np.array([weights.size]), probe)[0]
+
+
+def draw(chance, count, rng):
+    return systematic(chance[None], np.array([count]), rng)
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1e-9, 0.1, 0.4, 0.5, 3.0]), min_size=1, max_size=9), min_size=1, max_size=5), st.data())
+def test_rows_of_different_sizes_do_not_touch_one_another(rows, data):
+    counts = [data.draw(st.integers(1, len(row))) for row in rows]
+    padded = np.full((len(rows), max(map(len, rows))), PADDING)
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = row
+    sizes = np.array([len(row) for row in rows])
+    together = inclusion_probabilities(draw_weights(padded, np.array(counts), 0.1), np.array(counts), sizes, 0.05)
+    for place, (row, count) in enumerate(zip(rows, counts, strict=True)):
+        np.testing.assert_allclose(
+            together[place, : len(row)], chances(weigh(np.array(row), count, 0.1), count, 0.05), rtol=1e-9
+        )
+        assert (together[place, len(row) :] == 0).all()
+    places = systematic(together, np.array(counts), np.random.default_rng(0))
+    assert np.bincount(places // padded.shape[1], minlength=len(rows)).tolist() == counts
+    assert len(set(places.tolist())) == sum(counts)
+    assert (together.ravel()[places] > 0).all()
+
+
 @given(weights_and_count, st.floats(0.01, 1.0))
 @settings(max_examples=300)
 def test_inclusion_probabilities_solve_their_equation(case, probe):
     weights, count = case
-    chance = inclusion_probabilities(weights, count, probe)
+    chance = chances(weights, count, probe)
     assert chance.sum() == pytest.approx(count)
     assert (chance > 0).all()
     assert (chance <= 1 + 1e-12).all()
@@ -35,17 +66,17 @@ def test_inclusion_probabilities_solve_their_equation(case, probe):
 @given(weights_and_count, st.integers(0, 2**32 - 1))
 def test_systematic_draws_are_of_fixed_size_and_distinct(case, seed):
     weights, count = case
-    places = systematic(inclusion_probabilities(weights, count, 0.05), count, np.random.default_rng(seed))
+    places = draw(chances(weights, count, 0.05), count, np.random.default_rng(seed))
     assert len(places) == len(set(places.tolist())) == count
     assert places.min() >= 0
     assert places.max() < weights.size
 
 
 def test_systematic_draws_include_each_place_with_its_probability():
-    chance = inclusion_probabilities(np.array([0.01, 0.2, 0.9, 0.5, 0.5, 0.02, 1.0]), 3, 0.1)
+    chance = chances(np.array([0.01, 0.2, 0.9, 0.5, 0.5, 0.02, 1.0]), 3, 0.1)
     rng, hits, rounds = np.random.default_rng(0), np.zeros(7), 20_000
     for _ in range(rounds):
-        hits[systematic(chance, 3, rng)] += 1
+        hits[draw(chance, 3, rng)] += 1
     assert np.abs(hits / rounds - chance).max() < 4 * np.sqrt(0.25 / rounds)
 
 
@@ -86,15 +117,15 @@ def test_a_sample_of_a_range_is_simple_random():
 
 def test_weights_follow_ratios_of_scores_whatever_their_unit():
     scores = np.array([0.0, 1.0, 2.0, 4.0])
-    weights = draw_weights(scores, 1, 0.5)
+    weights = weigh(scores, 1, 0.5)
     np.testing.assert_allclose(weights[1:], [1 / 17, 1 / 5, 1 / 2])
-    np.testing.assert_allclose(draw_weights(scores * 1e-12, 1, 0.5), weights)
+    np.testing.assert_allclose(weigh(scores * 1e-12, 1, 0.5), weights)
     assert 0 < weights[0] < 1e-8
 
 
 def test_scores_that_are_all_nothing_still_give_a_draw():
-    assert (draw_weights(np.zeros(4), 2, 0.1) > 0).all()
-    assert draw_weights(np.array([0.0, 0.0, 1.0]), 2, 0.1).argmax() == 2
+    assert (weigh(np.zeros(4), 2, 0.1) > 0).all()
+    assert weigh(np.array([0.0, 0.0, 1.0]), 2, 0.1).argmax() == 2
 
 
 def test_a_deficit_goes_where_prompts_are_left():

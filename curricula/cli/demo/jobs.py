@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,18 +126,22 @@ def run_all(jobs: Sequence[Job], logs: Path, environment: Mapping[str, str], con
 
 
 @contextlib.contextmanager
-def _all_ended() -> Iterator[_Processes]:
+def _all_ended() -> Generator[_Processes]:
     """Ends every process when the block is left, also by Ctrl-C or a request to terminate."""
     processes = _Processes()
     before = None
     if threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        before = signal.signal(signal.SIGTERM, _leave)
     try:
         yield processes
     finally:
         processes.stop()
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def _run(

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-matplotlib.use("Agg")
-
-import numpy as np  # noqa: E402  the backend comes first
-from matplotlib import pyplot  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
-
-from curricula.cli.demo.results import Comparison  # noqa: E402
+from curricula.cli.demo.results import Comparison
 
 _ARMS = {"uniform": "#D55E00", "curriculum": "#0072B2"}
 _ENVIRONMENTS = ("#56B4E9", "#009E73", "#F0E442", "#BBBBBB", "#CC79A7", "#E69F00")
@@ -48,8 +45,9 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
     Returns:
         The files written: demo.png and demo.svg.
     """
-    with matplotlib.rc_context(_STYLE):
-        figure = pyplot.figure(figsize=(11, 7.2), layout="constrained")
+    style: Any = matplotlib.rc_context
+    with style(_STYLE):
+        figure: Any = Figure(figsize=(11, 7.2), layout="constrained")
         top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
         curves, dots = top.subplots(1, 2, width_ratios=(1.7, 1))
         left, right, informative = bottom.subplots(1, 3)
@@ -71,7 +69,6 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
             # Without a date the same runs give the same file.
             metadata = {"Date": None} if file.suffix == ".svg" else {}
             figure.savefig(file, dpi=150, metadata=metadata, facecolor="white")
-        pyplot.close(figure)
     return files
 
 
@@ -134,7 +131,7 @@ def _draw_shares(axes: Any, comparison: Comparison, arm: str) -> None:
     for name, share, upper in zip(comparison.environments, shares_ER[:, middle], tops, strict=True):
         if share > 0.04:
             axes.text(rollouts[middle], upper - share / 2, name, ha="center", va="center", fontsize=9)
-    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], max(rollouts[-1], 1)))
+    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], rollouts[-1] + 1))
     _thousands(axes)
 
 
@@ -164,7 +161,8 @@ def _smooth(values_RX: NDArray[np.float64], rollouts_a_round: float) -> tuple[ND
     span = min(_SPAN, len(values_RX))
     sums = np.cumsum(np.vstack([np.zeros_like(values_RX[:1]), values_RX]), axis=0)
     ends = np.arange(span, len(values_RX) + 1)
-    return ends * rollouts_a_round, (sums[span:] - sums[:-span]) / span
+    means: NDArray[np.float64] = (sums[span:] - sums[:-span]) / span
+    return np.multiply(ends, rollouts_a_round, dtype=np.float64), means
 
 
 def _apart(values: list[float], gap: float) -> list[float]:
@@ -180,4 +178,8 @@ def _apart(values: list[float], gap: float) -> list[float]:
 
 
 def _thousands(axes: Any) -> None:
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_major_formatter(_with_comma)
+
+
+def _with_comma(value: float, _: int) -> str:
+    return f"{value:,.0f}"
