@@ -45,8 +45,7 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
     Returns:
         The files written: demo.png and demo.svg.
     """
-    style: Any = matplotlib.rc_context
-    with style(_STYLE):
+    with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportUnknownMemberType, reportArgumentType]
         figure: Any = Figure(figsize=(11, 7.2), layout="constrained")
         top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
         curves, dots = top.subplots(1, 2, width_ratios=(1.7, 1))
