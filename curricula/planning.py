@@ -12,8 +12,8 @@ from curricula.pool import PromptPool
 from curricula.records import Reason
 from curricula.sampling import (
     PADDING,
-    allocate,
     alike,
+    allocate,
     draw_weights,
     inclusion_probabilities,
     sample_range,

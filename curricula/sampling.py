@@ -33,7 +33,7 @@ def draw_weights(scores_EM: Floats, counts_E: Ints, temperature: float) -> Float
     >>> draw_weights(np.array([[1.0, 2.0, 4.0]]), np.array([1]), 1.0)
     array([[0.2       , 0.33333333, 0.5       ]])
     """
-    rows, width = scores_EM.shape
+    rows, width = len(scores_EM), scores_EM.shape[1]
     ranked = scores_EM.copy()
     ranked.sort(axis=1)
     threshold = ranked[np.arange(rows), width - counts_E][:, None]
@@ -97,7 +97,7 @@ def systematic(probabilities_EM: Floats, counts_E: Ints, rng: np.random.Generato
     Returns:
         Shape (sum of counts,), places in the flattened array: row by row, distinct, ascending.
     """
-    rows, width = probabilities_EM.shape
+    rows, width = len(probabilities_EM), probabilities_EM.shape[1]
     edges = probabilities_EM.cumsum(axis=1)
     edges *= (counts_E / edges[:, -1])[:, None]
     # Rows laid end to end: row e takes up the numbers from `before` to `before + count`.

@@ -1,7 +1,6 @@
 """The curriculum inside TRL's trainers: two lines in a script that exists.
 
-    from curricula_trl import CurriculumSampler
-    CurriculumSampler.from_yaml("mix.yaml").attach(trainer)
+`from curricula_trl import CurriculumSampler` and `CurriculumSampler.from_yaml("mix.yaml").attach(trainer)`.
 """
 
 from curricula.versions import require

@@ -6,6 +6,7 @@ when TRL generates, so no outcome is ever missing from a decision (the design ca
 
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -56,32 +57,31 @@ class Binding:
         group_size = trainer.num_generations
         groups = len(inputs) * self.ranks.world_size // group_size
         version = int(trainer.state.global_step)
-        drawn = self.ranks.from_main(lambda: self._ask(groups, group_size, version))
-        self._draws = [Draw(*fields) for fields in drawn]
-        self._rewards = None
+        self._draws, self._rewards = self._shared_draws(groups, group_size, version), None
         first = self.ranks.rank * len(inputs)
         last = first + len(inputs)
         columns = trainer._signature_columns if trainer.args.remove_unused_columns else None
+        starts = range(0, groups * group_size, group_size)
+        mine = [
+            (draw, min(last, start + group_size) - max(first, start))
+            for start, draw in zip(starts, self._draws, strict=True)
+            if start < last and start + group_size > first
+        ]
+        indices = [draw.index for draw, _ in mine]
         rows: list[dict[str, Any]] = []
         problem: str | None = None
         try:
-            spans = [
-                (draw, min(last, start + group_size) - max(first, start))
-                for start, draw in zip(range(0, groups * group_size, group_size), self._draws, strict=True)
-                if start < last and start + group_size > first
-            ]
             if self.ranks.world_size > 1:
-                problem = self._key_problem([draw for draw, _ in spans])
+                problem = self._key_problem([draw for draw, _ in mine])
             if problem is None:
-                for draw, copies in spans:
-                    rows.extend(self.rows.fetch(draw.index, copies, columns))
+                rows = self.rows.fetch(indices, [copies for _, copies in mine], columns)
         except Exception as error:
             # Raised only after the others know, or they would wait for this rank for ever.
             if self.ranks.world_size == 1:
                 self.cancel()
                 raise
             problem = f"a row could not be read: {type(error).__name__}: {error}"
-        self.ranks.agree("draws", drawn, problem)
+        self.ranks.agree("draws", [[draw.ticket, draw.index, draw.key] for draw in self._draws], problem)
         self.has_drawn = True
         return rows
 
@@ -94,14 +94,15 @@ class Binding:
         """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages."""
         if self._rewards is None:
             raise CurriculaValueError(
-                f"{type(trainer).__name__} generated without calling _calculate_rewards; the curriculum learns from its "
-                "rewards. Call TRL's method in your subclass, or detach()"
+                f"{type(trainer).__name__} generated without calling _calculate_rewards; the curriculum learns from "
+                "its rewards. Call TRL's method in your subclass, or detach()"
             )
         tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens))
         self.ranks.agree("verdicts", verdicts)
         if not _trains_components(trainer):
-            _zero_dropped(output["advantages"], [keep for keep, _ in verdicts], self.ranks.rank, trainer.num_generations)
+            kept = [keep for keep, _ in verdicts]
+            _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
         self._draws, self._rewards = [], None
 
     def cancel(self) -> None:
@@ -165,12 +166,14 @@ class Binding:
         self.ranks.agree("saved block", step, problem)
         trainer._step, self.has_drawn = step, True
 
-    def _ask(self, groups: int, group_size: int, version: int) -> list[list[Any]]:
-        assert self.curriculum is not None
-        draws = self.curriculum.ask(groups, group_size=group_size, policy_version=version)
-        return [
-            [d.ticket, d.index, d.key, d.environment, d.propensity, d.policy_version, d.reason] for d in draws
-        ]
+    def _shared_draws(self, groups: int, group_size: int, version: int) -> list[Draw]:
+        def ask() -> list[Draw]:
+            assert self.curriculum is not None
+            return self.curriculum.ask(groups, group_size=group_size, policy_version=version)
+
+        if self.ranks.world_size == 1:
+            return ask()
+        return [Draw(**fields) for fields in self.ranks.from_main(lambda: [asdict(draw) for draw in ask()])]
 
     def _key_problem(self, draws: Sequence[Draw]) -> str | None:
         if not draws:
@@ -184,7 +187,8 @@ class Binding:
         return None
 
     def _tell(self, trainer: Any, tokens: np.ndarray) -> list[list[Any]]:
-        assert self.curriculum is not None and self._rewards is not None
+        assert self.curriculum is not None
+        assert self._rewards is not None
         size = trainer.num_generations
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
         weights = trainer.reward_weights.detach().to("cpu", torch.float64).numpy()
@@ -239,7 +243,9 @@ def _checked(state: dict[str, Any], folder: Path) -> dict[str, Any]:
         and isinstance(state.get("curriculum"), dict)
     )
     if not sound:
-        raise CheckpointError(f"{folder}: expected step, in_block, shape and curriculum; got {saved}. Resume from another")
+        raise CheckpointError(
+            f"{folder}: expected step, in_block, shape and curriculum; got {saved}. Resume from another checkpoint"
+        )
     return saved
 
 
@@ -249,7 +255,8 @@ def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
         return None
     names = list(trainer.reward_func_names)
     if name not in names:
-        raise CurriculaValueError(f"success.reward: no reward function is called {name!r}; there are {', '.join(names)}")
+        known = ", ".join(names)
+        raise CurriculaValueError(f"success.reward: no reward function is called {name!r}; there are {known}")
     return names.index(name)
 
 

@@ -26,11 +26,12 @@ def check_trainer(trainer: Any) -> None:
     for hook in _HOOKS:
         if hook in vars(trainer):
             raise CurriculaValueError(
-                f"attach: {name}.{hook} was replaced on the instance, so the trainer would not draw from the curriculum; "
-                "put the change into a subclass"
+                f"attach: {name}.{hook} was replaced on the instance, so the trainer would not draw from the "
+                "curriculum; put the change into a subclass"
             )
-    if trainer.num_generations < 2:
-        raise CurriculaValueError(f"attach: a group needs at least 2 rollouts; num_generations is {trainer.num_generations}")
+    size: Any = trainer.num_generations
+    if size < 2:
+        raise CurriculaValueError(f"attach: a group needs at least 2 rollouts; num_generations is {size}")
 
 
 def check_dataset(trainer: Any) -> None:
@@ -46,15 +47,15 @@ def check_dataset(trainer: Any) -> None:
         raise CurriculaValueError("attach: the trainer has no train_dataset, so there are no prompts to choose from")
     if isinstance(dataset, (datasets.IterableDataset, TorchIterableDataset)) or not hasattr(dataset, "__getitem__"):
         raise CurriculaValueError(
-            f"attach: {type(dataset).__name__} is a stream, and a curriculum picks prompts by row; load it as a map-style "
-            "data set (datasets.load_dataset(..., streaming=False))"
+            f"attach: {type(dataset).__name__} is a stream, and a curriculum picks prompts by row; load it as a "
+            "map-style data set (datasets.load_dataset(..., streaming=False))"
         )
     least = trainer.args.generation_batch_size // trainer.num_generations
     if len(dataset) < least:
         raise CurriculaValueError(
-            f"attach: the data set has {len(dataset)} prompts, fewer than one generation batch, which holds {least} groups "
-            f"(generation_batch_size {trainer.args.generation_batch_size} / num_generations {trainer.num_generations}); "
-            f"give at least {least} prompts, or a smaller batch"
+            f"attach: the data set has {len(dataset)} prompts, fewer than one generation batch, which holds {least} "
+            f"groups (generation_batch_size {trainer.args.generation_batch_size} / num_generations "
+            f"{trainer.num_generations}); give at least {least} prompts, or a smaller batch"
         )
 
 

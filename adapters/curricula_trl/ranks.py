@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
@@ -84,7 +84,7 @@ class Ranks:
 
     def gather(self, column: torch.Tensor) -> torch.Tensor:
         """Concatenates a column of equal length from every rank, in the order of the ranks."""
-        return self._accelerator.gather(column)
+        return column if self.world_size == 1 else cast("torch.Tensor", self._accelerator.gather(column))
 
     def barrier(self) -> None:
         """Waits until every rank is here."""

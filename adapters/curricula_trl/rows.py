@@ -60,14 +60,31 @@ class Rows:
             self._key_of(row, self._environment_of(row, index), index) for index, row in zip(indices, rows, strict=True)
         ]
 
-    def fetch(self, index: int, copies: int, columns: Sequence[str] | None) -> list[dict[str, Any]]:
-        """Reads a row once and returns a dict of its own for each rollout; images are shared, not decoded again."""
-        row = dict(self.dataset[index])
-        if columns is not None:
-            row = {name: value for name, value in row.items() if name in columns}
-        if not any(isinstance(value, (dict, list)) for value in row.values()):
-            return [row.copy() for _ in range(copies)]
-        return [{name: _fresh(value) for name, value in row.items()} for _ in range(copies)]
+    def fetch(
+        self, indices: Sequence[int], copies: Sequence[int], columns: Sequence[str] | None
+    ) -> list[dict[str, Any]]:
+        """Reads each row once and returns a dict of its own for every rollout; images are shared, not decoded again.
+
+        Args:
+            indices: Rows, one for each group.
+            copies: How many rollouts of each group there are.
+            columns: Columns to keep; None keeps all.
+        """
+        rollouts: list[dict[str, Any]] = []
+        for row, count in zip(self._read(indices), copies, strict=True):
+            if columns is not None:
+                row = {name: value for name, value in row.items() if name in columns}
+            if any(isinstance(value, (dict, list)) for value in row.values()):
+                rollouts += [{name: _fresh(value) for name, value in row.items()} for _ in range(count)]
+            else:
+                rollouts += [row.copy() for _ in range(count)]
+        return rollouts
+
+    def _read(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        if self._is_hub and self.dataset.format["type"] is None:
+            batch = self.dataset[list(indices)]
+            return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
+        return [dict(self.dataset[index]) for index in indices]
 
     def _iterate(self) -> Iterator[Mapping[str, Any]]:
         if self._plain is not None:
@@ -102,14 +119,16 @@ class Rows:
                 f"row {number}: column {self._environment!r} names no environment (it holds {value!r}); fill it in"
             )
         feature = self.dataset.features[self._environment] if self._is_hub else None
-        return feature.int2str(value) if isinstance(feature, ClassLabel) else str(value)
+        return str(feature.int2str(value)) if isinstance(feature, ClassLabel) else str(value)
 
     def _key_of(self, row: Mapping[str, Any], environment: str, number: int) -> str:
         if self._config.key is None:
             return row_key(row, environment, self._stable)
         value = row[self._config.key]
         if value is None:
-            raise CurriculaValueError(f"row {number}: key column {self._config.key!r} is empty; every prompt needs a key")
+            raise CurriculaValueError(
+                f"row {number}: key column {self._config.key!r} is empty; every prompt needs a key"
+            )
         return str(value)
 
     def _level_of(self, row: Mapping[str, Any], number: int) -> int:

@@ -113,7 +113,8 @@ class CurriculumSampler(Sampler[int]):
             raise CurriculaRuntimeError("attach: this sampler is attached to a trainer already; detach() it first")
         if self._standalone:
             raise CurriculaRuntimeError(
-                "attach: this sampler was built over a data set of its own (dataset=...); leave it out, the trainer's is used"
+                "attach: this sampler was built over a data set of its own (dataset=...); leave it out, the trainer's "
+                "is used"
             )
         if isinstance(trainer, CurriculumMixin) and getattr(trainer, "_curricula", None) is not None:
             raise CurriculaRuntimeError(
@@ -220,7 +221,8 @@ class CurriculumSampler(Sampler[int]):
             yielded, inner = int(state["yielded"]), state["curriculum"]
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"CurriculumSampler.load_state_dict: expected what state_dict() gave; got {type(error).__name__}: {error}"
+                f"CurriculumSampler.load_state_dict: expected what state_dict() gave; got {type(error).__name__}: "
+                f"{error}"
             ) from error
         self._own().load_state_dict(inner)
         self._waiting, self._open, self._yielded = waiting, open_draws, yielded
@@ -229,7 +231,8 @@ class CurriculumSampler(Sampler[int]):
     def _own(self) -> Curriculum:
         if self._curriculum is None:
             raise CurriculaRuntimeError(
-                "CurriculumSampler: no data set yet; attach(trainer) in a TRL script, or give dataset=... to the sampler"
+                "CurriculumSampler: no data set yet; attach(trainer) in a TRL script, or give dataset=... to the "
+                "sampler"
             )
         return self._curriculum
 

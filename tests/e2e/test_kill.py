@@ -1,4 +1,4 @@
-"""kill -9 at any moment, even while a checkpoint is being written, and resume from the last whole one: nothing is lost."""
+"""kill -9 at any moment, also while a checkpoint is written; a resume from the last whole one loses nothing."""
 
 import json
 import os
@@ -19,7 +19,8 @@ ARGUMENTS = {"max_steps": STEPS, "save_strategy": "steps", "save_steps": 1, "ste
 
 
 def start(out: Path, spec: dict[str, Any]) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")])}
+    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     return subprocess.Popen(
         [sys.executable, str(HOST), str(out), json.dumps(spec)],
         env=environment,

@@ -144,7 +144,7 @@ def weights_digest(host: Any) -> str:
 
 
 def main(out: str, spec: str) -> None:
-    """Trains by a JSON spec: {config, arguments, resume, fault}; rank 0 writes the trace and a digest of the weights."""
+    """Trains by a JSON spec (config, arguments, resume, fault); rank 0 writes the trace and a digest of the weights."""
     from curricula_trl import CurriculumSampler
 
     options = json.loads(spec)

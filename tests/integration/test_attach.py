@@ -138,16 +138,17 @@ def test_removed_columns_stay_removed(tmp_path: Path) -> None:
 def test_evaluation_is_untouched(tmp_path: Path) -> None:
     evaluated: dict[str, list[str]] = {"plain": [], "curriculum": []}
     for name in evaluated:
+        seen = evaluated[name]
 
-        def note(prompts: Any, completions: Any, environment: Any, name: str = name, **_: Any) -> list[float]:
-            if not host.model.training:
-                evaluated[name].extend(prompts)
+        def note(prompts: Any, completions: Any, environment: Any, seen: Any = seen, **_: Any) -> list[float]:
+            # Held-out prompts go by other numbers than those that are trained on.
+            seen.extend(prompt for prompt in prompts if prompt.startswith("held"))
             return reward(completions, environment)
 
         host = trainer(
             tmp_path / name,
             reward_funcs=note,
-            eval_dataset=dataset({"easy": 4, "frontier": 4}),
+            eval_dataset=dataset({"held out": 8}),
             eval_strategy="steps",
             eval_steps=2,
             per_device_eval_batch_size=8,
@@ -158,6 +159,7 @@ def test_evaluation_is_untouched(tmp_path: Path) -> None:
         metrics = host.evaluate()
         assert "eval_reward" in metrics
         assert not any(key.startswith("eval_curriculum") for key in metrics)
+    assert len(evaluated["plain"]) == 8 * 4 * 3
     assert evaluated["plain"] == evaluated["curriculum"]
     assert sampler.metrics()["told"] == 8
 

@@ -73,7 +73,7 @@ def test_other_batch_settings_generate_again_and_say_so(tmp_path: Path, caplog: 
 
 def test_other_data_is_refused(tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(CurriculaError, match="pool|data"):
+    with pytest.raises(CurriculaError, match=r"pool|data"):
         run(tmp_path, str(tmp_path / "checkpoint-3"), train_dataset=dataset({"easy": 30}))
 
 

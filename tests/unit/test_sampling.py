@@ -25,7 +25,10 @@ def draw(chance, count, rng):
     return systematic(chance[None], np.array([count]), rng)
 
 
-@given(st.lists(st.lists(st.sampled_from([0.0, 1e-9, 0.1, 0.4, 0.5, 3.0]), min_size=1, max_size=9), min_size=1, max_size=5), st.data())
+some_scores = st.lists(st.sampled_from([0.0, 1e-9, 0.1, 0.4, 0.5, 3.0]), min_size=1, max_size=9)
+
+
+@given(st.lists(some_scores, min_size=1, max_size=5), st.data())
 def test_rows_of_different_sizes_do_not_touch_one_another(rows, data):
     counts = [data.draw(st.integers(1, len(row))) for row in rows]
     padded = np.full((len(rows), max(map(len, rows))), PADDING)
