@@ -24,6 +24,7 @@ from curricula import (
     load_state,
     save_state,
 )
+from curricula_trl.ahead import Ahead
 from curricula_trl.block import block_shape, in_block, load_block, save_block
 from curricula_trl.ranks import Ranks
 from curricula_trl.rows import Rows
@@ -37,7 +38,6 @@ class Binding:
     """Asks and tells for one trainer.
 
     Attributes:
-        curriculum: The state; on rank 0 only, None elsewhere.
         has_drawn: True once rollouts that the curriculum drew are there to train on.
     """
 
@@ -45,12 +45,17 @@ class Binding:
         self.ranks = Ranks(trainer.accelerator)
         self.rows = rows
         self.config = config
-        self.curriculum = curriculum
+        self._ahead = None if curriculum is None else Ahead(curriculum)
         self.has_drawn = False
         self._draws: list[Draw] = []
         self._rewards: torch.Tensor | None = None
         self._lengths: list[int] = []
         self._success_column = _success_column(trainer, config)
+
+    @property
+    def curriculum(self) -> Curriculum | None:
+        """The state; on rank 0 only, None elsewhere."""
+        return None if self._ahead is None else self._ahead.settled()
 
     def bind(self, trainer: Any, inputs: Sequence[Any]) -> list[dict[str, Any]]:
         """Draws a prompt for every group and returns this rank's rows in place of the loader's."""
@@ -103,17 +108,31 @@ class Binding:
         if not _trains_components(trainer):
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
+        if self._ahead is not None and _generates_again(trainer):
+            self._ahead.start(len(self._draws), trainer.num_generations, int(trainer.state.global_step))
         self._draws, self._rewards = [], None
 
     def cancel(self) -> None:
         """Returns the prompts of a round that failed, so that a later one may draw them."""
-        if self.curriculum is not None and self._draws:
-            self.curriculum.cancel([draw.ticket for draw in self._draws])
+        curriculum = self.curriculum
+        if curriculum is not None and self._draws:
+            curriculum.cancel([draw.ticket for draw in self._draws])
         self._draws, self._rewards = [], None
+
+    def end(self) -> None:
+        """After a run: returns prompts that were drawn for a round that did not come."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+
+    def close(self) -> None:
+        """At `detach`: as `end`, for good."""
+        if self._ahead is not None:
+            self._ahead.close()
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty on other ranks than 0."""
-        return {} if self.curriculum is None else self.curriculum.metrics()
+        curriculum = self.curriculum
+        return {} if curriculum is None else curriculum.metrics()
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
         """Writes `checkpoint/curricula/`: the curriculum by rank 0, the unfinished block by each rank.
@@ -168,8 +187,8 @@ class Binding:
 
     def _shared_draws(self, groups: int, group_size: int, version: int) -> list[Draw]:
         def ask() -> list[Draw]:
-            assert self.curriculum is not None
-            return self.curriculum.ask(groups, group_size=group_size, policy_version=version)
+            assert self._ahead is not None
+            return self._ahead.take(groups, group_size, version)
 
         if self.ranks.world_size == 1:
             return ask()
@@ -187,7 +206,8 @@ class Binding:
         return None
 
     def _tell(self, trainer: Any, tokens: np.ndarray) -> list[list[Any]]:
-        assert self.curriculum is not None
+        curriculum = self.curriculum
+        assert curriculum is not None
         assert self._rewards is not None
         size = trainer.num_generations
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
@@ -197,7 +217,7 @@ class Binding:
         rewards_NG = rewards.reshape(-1, size)
         tokens_NG = tokens.reshape(-1, size)
         raw_NG = None if self._success_column is None else columns[:, self._success_column].reshape(-1, size)
-        verdicts: list[Verdict] = self.curriculum.tell(
+        verdicts: list[Verdict] = curriculum.tell(
             [
                 GroupOutcome(
                     ticket=draw.ticket,
@@ -205,6 +225,7 @@ class Binding:
                     # Where the named reward scores no rollout of a group, the group's reward speaks for it.
                     successes=None if raw_NG is None or np.isnan(raw_NG[group]).all() else raw_NG[group],
                     tokens=tokens_NG[group],
+                    policy_version=draw.policy_version,
                 )
                 for group, draw in enumerate(self._draws)
             ]
@@ -212,11 +233,12 @@ class Binding:
         return [[verdict.keep, verdict.reason] for verdict in verdicts]
 
     def _save_state(self, trainer: Any, folder: Path) -> None:
-        assert self.curriculum is not None
+        assert self._ahead is not None
         save_state(
             folder,
             {
-                "curriculum": self.curriculum.state_dict(),
+                "curriculum": self._ahead.settled().state_dict(),
+                "ahead": self._ahead.state(),
                 "step": int(trainer._step),
                 "in_block": in_block(trainer),
                 "shape": block_shape(trainer),
@@ -224,12 +246,13 @@ class Binding:
         )
 
     def _load_state(self, folder: Path) -> dict[str, Any] | None:
-        assert self.curriculum is not None
+        assert self._ahead is not None
         if not folder.is_dir():
             return None
         state = load_state(folder)
         saved = _checked(state, folder)
-        self.curriculum.load_state_dict(state["curriculum"])
+        self._ahead.settled().load_state_dict(state["curriculum"])
+        self._ahead.load(state["ahead"])
         return saved
 
 
@@ -241,12 +264,20 @@ def _checked(state: dict[str, Any], folder: Path) -> dict[str, Any]:
         and isinstance(saved["in_block"], bool)
         and isinstance(saved["shape"], dict)
         and isinstance(state.get("curriculum"), dict)
+        and isinstance(state.get("ahead"), list)
     )
     if not sound:
         raise CheckpointError(
-            f"{folder}: expected step, in_block, shape and curriculum; got {saved}. Resume from another checkpoint"
+            f"{folder}: expected step, in_block, shape, curriculum and ahead; got {saved}. Resume from another checkpoint"
         )
     return saved
+
+
+def _generates_again(trainer: Any) -> bool:
+    # What is drawn for a round that never comes would count as cancelled.
+    block = trainer.args.steps_per_generation * trainer.num_iterations
+    steps = -(-block // trainer.args.gradient_accumulation_steps)
+    return int(trainer.state.global_step) + steps < trainer.state.max_steps
 
 
 def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
@@ -272,10 +303,9 @@ def _trains_components(trainer: Any) -> bool:
 def _zero_dropped(advantages: torch.Tensor, keep: Sequence[bool], rank: int, group_size: int) -> None:
     """Zeroes the advantages, shape (B,) or (B, T), of this rank's rows whose group is not to be trained on."""
     first = rank * len(advantages)
-    for group, kept in enumerate(keep):
-        start = group * group_size - first
-        if not kept and start < len(advantages) and start + group_size > 0:
-            advantages[max(0, start) : start + group_size] = 0.0
+    dropped = [row for row in range(len(advantages)) if not keep[(first + row) // group_size]]
+    if dropped:
+        advantages[dropped] = 0.0
 
 
 def _generated_tokens(output: dict[str, Any], lengths: Sequence[int]) -> torch.Tensor:

@@ -49,6 +49,7 @@ class CurriculumCallback(TrainerCallback):
                 tracker.log(metrics, state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._binding.end()
         for tracker in self._trackers:
             tracker.finish()
         self._trackers = []

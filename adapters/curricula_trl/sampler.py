@@ -92,7 +92,7 @@ class CurriculumSampler(Sampler[int]):
     @property
     def curriculum(self) -> Curriculum | None:
         """The state, for reading; None before `attach` and on other ranks than 0."""
-        return self._curriculum
+        return self._curriculum if self._binding is None else self._binding.curriculum
 
     @property
     def trainer(self) -> Any:
@@ -156,11 +156,14 @@ class CurriculumSampler(Sampler[int]):
         if (original := vars(type(trainer)).get("_curricula_original")) is not None:
             trainer.__class__ = original
             del trainer._curricula, trainer._curricula_sampler
+        if self._binding is not None:
+            self._binding.close()
         self._binding = self._callback = None
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty before `attach` and on other ranks than 0."""
-        return {} if self._curriculum is None else self._curriculum.metrics()
+        curriculum = self.curriculum
+        return {} if curriculum is None else curriculum.metrics()
 
     def __len__(self) -> int:
         """Indices in an epoch: the prompts of the data set, times `repeat`."""
@@ -229,12 +232,13 @@ class CurriculumSampler(Sampler[int]):
         self._resumed = True
 
     def _own(self) -> Curriculum:
-        if self._curriculum is None:
+        curriculum = self.curriculum
+        if curriculum is None:
             raise CurriculaRuntimeError(
                 "CurriculumSampler: no data set yet; attach(trainer) in a TRL script, or give dataset=... to the "
                 "sampler"
             )
-        return self._curriculum
+        return curriculum
 
     def _abandon(self, curriculum: Curriculum) -> None:
         # What an epoch that was left early had drawn and never handed out may be drawn again.
