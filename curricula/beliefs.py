@@ -66,6 +66,8 @@ class DecayedBeta:
 
     def pool_means(self) -> Floats:
         """Mean of the beliefs over the eligible prompts of each environment, shape (E,); O(levels)."""
+        if len(self.prior_B) == len(self.first_E2):
+            return (self.environment_means() * self.prior_B + self.evidence_B) / self.pool.block_sizes
         # Sums over each environment's range of blocks are differences of running sums.
         columns = np.stack([self.prior_B, self.evidence_B, self.pool.block_sizes])
         running = np.concatenate([np.zeros((3, 1)), columns.cumsum(axis=1)], axis=1)
@@ -76,10 +78,10 @@ class DecayedBeta:
     def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
         """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""
         while rows.size:
-            _, first = np.unique(rows, return_index=True)
-            if first.size == rows.size:
+            if len(set(rows.tolist())) == rows.size:
                 self._update_distinct(rows, passed, tried)
                 return
+            _, first = np.unique(rows, return_index=True)
             later = np.ones(rows.size, dtype=np.bool_)
             later[first] = False
             first.sort()

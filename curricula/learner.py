@@ -43,8 +43,10 @@ class Learner:
     ) -> list[Verdict]:
         """Judge scored groups, and teach every part in one update each."""
         rewards = batch.rewards_KG[places]
-        results = np.where(batch.given_K[places, None], batch.successes_KG[places], rewards)
-        results[np.isnan(rewards)] = np.nan
+        results = rewards
+        if batch.given_K.any():
+            results = np.where(batch.given_K[places, None], batch.successes_KG[places], rewards)
+            results[np.isnan(rewards)] = np.nan
         if self.rule.observe(results):
             self.beliefs.clear()
             self.monitor.clear()

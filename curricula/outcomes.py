@@ -56,7 +56,8 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
         if outcome.tokens is not None:
             tokens[place, :size] = outcome.tokens
     _require(outcomes, ~(np.abs(rewards) > _MOST), rewards, "rewards", "finite numbers, NaN where unscorable")
-    _require(outcomes, ~(np.abs(successes) > _MOST), successes, "successes", "finite numbers, NaN where unscorable")
+    if given.any():
+        _require(outcomes, ~(np.abs(successes) > _MOST), successes, "successes", "finite numbers, NaN where unscorable")
     known = ~np.isnan(tokens)
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
     return OutcomeBatch(rewards, successes, given, np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)

@@ -48,6 +48,7 @@ class Binding:
         self._ahead = None if curriculum is None else Ahead(curriculum)
         self.has_drawn = False
         self._draws: list[Draw] = []
+        self._next_round = 0
         self._rewards: torch.Tensor | None = None
         self._lengths: list[int] = []
         self._success_column = _success_column(trainer, config)
@@ -102,15 +103,22 @@ class Binding:
                 f"{type(trainer).__name__} generated without calling _calculate_rewards; the curriculum learns from "
                 "its rewards. Call TRL's method in your subclass, or detach()"
             )
-        tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
+        tokens = np.array(self._lengths)
+        if self.ranks.world_size > 1 or "tool_mask" in output:
+            tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens))
         self.ranks.agree("verdicts", verdicts)
         if not _trains_components(trainer):
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
-        if self._ahead is not None and _generates_again(trainer):
-            self._ahead.start(len(self._draws), trainer.num_generations, int(trainer.state.global_step))
+        self._next_round = len(self._draws) if _generates_again(trainer) else 0
         self._draws, self._rewards = [], None
+
+    def ask_ahead(self, trainer: Any) -> None:
+        """Begins to ask for the next round; called before a backward pass, which leaves the interpreter free."""
+        groups, self._next_round = self._next_round, 0
+        if groups and self._ahead is not None:
+            self._ahead.start(groups, trainer.num_generations, int(trainer.state.global_step))
 
     def cancel(self) -> None:
         """Returns the prompts of a round that failed, so that a later one may draw them."""
@@ -212,8 +220,9 @@ class Binding:
         size = trainer.num_generations
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
         weights = trainer.reward_weights.detach().to("cpu", torch.float64).numpy()
-        rewards = np.nansum(columns * weights, axis=1)
-        rewards[np.isnan(columns).all(axis=1)] = np.nan
+        missing = np.isnan(columns)
+        rewards = np.where(missing, 0.0, columns) @ weights
+        rewards[missing.all(axis=1)] = np.nan
         rewards_NG = rewards.reshape(-1, size)
         tokens_NG = tokens.reshape(-1, size)
         raw_NG = None if self._success_column is None else columns[:, self._success_column].reshape(-1, size)
@@ -268,7 +277,7 @@ def _checked(state: dict[str, Any], folder: Path) -> dict[str, Any]:
     )
     if not sound:
         raise CheckpointError(
-            f"{folder}: expected step, in_block, shape, curriculum and ahead; got {saved}. Resume from another checkpoint"
+            f"{folder}: expected step, in_block, shape, curriculum and ahead; got {saved}; resume from an older one"
         )
     return saved
 

@@ -48,7 +48,10 @@ class CurriculumMixin:
                 f"{type(self).__name__} is about to train on rollouts that the curriculum did not draw: it generates "
                 "without TRL's _generate_and_score_completions. Call TRL's method in your subclass, or detach()"
             )
-        return super().compute_loss(model, inputs, *args, **kwargs)
+        loss = super().compute_loss(model, inputs, *args, **kwargs)
+        if binding is not None and self.model.training:
+            binding.ask_ahead(self)
+        return loss
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         # Added at the moment of logging: TRL averages its own metrics, and a counter's average means nothing.
