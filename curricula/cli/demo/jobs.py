@@ -152,8 +152,9 @@ def _run(
     if process is None:
         return
     assert process.stdout is not None
-    for line in process.stdout:
-        on_step(int(json.loads(line)["step"]))
+    with process.stdout as reported:
+        for line in reported:
+            on_step(int(json.loads(line)["step"]))
     code = processes.finish(process)
     if code != 0:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from curricula.cli.demo.results import Comparison
@@ -17,7 +18,7 @@ from curricula.cli.demo.results import Comparison
 _ARMS = {"uniform": "#D55E00", "curriculum": "#0072B2"}
 _ENVIRONMENTS = ("#56B4E9", "#009E73", "#F0E442", "#BBBBBB", "#CC79A7", "#E69F00")
 _INK, _FAINT = "#222222", "#DDDDDD"
-_SPAN = 10
+_SPAN = 15
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -84,7 +85,7 @@ def _draw_curves(axes: Any, comparison: Comparison) -> None:
     for (value, arm), place in zip(sorted(ends), _apart(sorted(v for v, _ in ends), 0.07), strict=True):
         label = f" {arm} {value:.2f}"
         axes.text(rollouts[-1], place, label, color=_ARMS[arm], fontweight="bold", va="center")
-    axes.set(title="Frontier environment, held-out accuracy", xlabel="rollouts", ylim=(0, 1.02))
+    axes.set(title="Frontier: held-out accuracy, mean and range over seeds", xlabel="rollouts", ylim=(0, 1.02))
     axes.set_xlim(0, max(float(rollouts[-1]), 1) * 1.2)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= rollouts[-1]])
     _thousands(axes)
@@ -124,14 +125,13 @@ def _draw_shares(axes: Any, comparison: Comparison, arm: str) -> None:
     drawn_RE = comparison.groups(arm, "drawn").mean(0)
     rollouts, smooth_RE = _smooth(drawn_RE, _rollouts_a_round(comparison, arm))
     shares_ER = (smooth_RE / smooth_RE.sum(1, keepdims=True)).T
-    axes.stackplot(rollouts, shares_ER, colors=_ENVIRONMENTS[: len(shares_ER)], edgecolor="white", linewidth=0.6)
-    middle = len(rollouts) // 2
-    tops = np.cumsum(shares_ER[:, middle])
-    for name, share, upper in zip(comparison.environments, shares_ER[:, middle], tops, strict=True):
-        if share > 0.04:
-            axes.text(rollouts[middle], upper - share / 2, name, ha="center", va="center", fontsize=9)
+    axes.stackplot(rollouts, shares_ER, colors=_ENVIRONMENTS[: len(shares_ER)], edgecolor="white", linewidth=0.8)
+    # Named at the right edge, where each ends, as thin ones have no room inside.
+    middles = np.cumsum(shares_ER[:, -1]) - shares_ER[:, -1] / 2
+    for name, place in zip(comparison.environments, _apart(list(map(float, middles)), 0.075), strict=True):
+        axes.annotate(name, (1.02, place), xycoords="axes fraction", va="center", fontsize=9, annotation_clip=False)
     axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], rollouts[-1] + 1))
-    _thousands(axes)
+    _few_ticks(axes)
 
 
 def _draw_informative(axes: Any, comparison: Comparison) -> None:
@@ -144,8 +144,8 @@ def _draw_informative(axes: Any, comparison: Comparison) -> None:
         style = "-" if arm == "curriculum" else "--"
         axes.fill_between(rollouts, fraction_RS.min(1), fraction_RS.max(1), color=_ARMS[arm], alpha=0.15, linewidth=0)
         axes.plot(rollouts, fraction_RS.mean(1), color=_ARMS[arm], linewidth=2, linestyle=style, label=arm)
-    axes.set(title="Groups that teach (rewards differ)", xlabel="rollouts", ylim=(0, 1), xlim=(0, None))
-    _thousands(axes)
+    axes.set(title="Informative groups", xlabel="rollouts", ylim=(0, 1), xlim=(0, None))
+    _few_ticks(axes)
     axes.grid(axis="y", color=_FAINT, linewidth=0.8)
     axes.legend(loc="upper right", frameon=False, fontsize=9)
 
@@ -165,19 +165,30 @@ def _smooth(values_RX: NDArray[np.float64], rollouts_a_round: float) -> tuple[ND
 
 
 def _apart(values: list[float], gap: float) -> list[float]:
-    """Moves ascending values up until they are `gap` apart.
+    """Moves ascending places in [0, 1] until they are `gap` apart, up first, then down from the top.
 
-    >>> _apart([0.5, 0.52, 0.9], 0.25)
+    >>> _apart([0.5, 0.6, 1.0], 0.25)
     [0.5, 0.75, 1.0]
+    >>> _apart([0.8, 0.9], 0.25)
+    [0.75, 1.0]
     """
     placed: list[float] = []
     for value in values:
         placed.append(max(value, placed[-1] + gap) if placed else value)
+    highest = 1.0
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], highest)
+        highest = placed[i] - gap
     return placed
 
 
 def _thousands(axes: Any) -> None:
     axes.xaxis.set_major_formatter(_with_comma)
+
+
+def _few_ticks(axes: Any) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    _thousands(axes)
 
 
 def _with_comma(value: float, _: int) -> str:

@@ -85,10 +85,12 @@ class Comparison:
             f"{'seed' if seeds == 1 else 'seeds (range)'}",
             box=box.SIMPLE_HEAD,
             title_justify="left",
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
         )
-        table.add_column("environment")
-        for heading in ("prompts", "before", *arms, "difference"):
-            table.add_column(heading, justify="right")
+        table.add_column("environment", no_wrap=True)
+        for heading in ("prompts", "before", *arms, "gain"):
+            table.add_column(heading, justify="right", no_wrap=True)
         prompts = self.runs[arms[0]][0]["prompts"]
         for environment, figures in summary["held_out_accuracy"].items():
             table.add_row(
@@ -111,7 +113,7 @@ class Comparison:
         for environment in self.environments:
             shares = [summary["share_drawn"][arm][environment] for arm in arms]
             table.add_row(
-                f"share of {environment}", "", "", *(f"{s:.2f}" for s in shares), f"{shares[1] - shares[0]:+.2f}"
+                f"share: {environment}", "", "", *(f"{s:.2f}" for s in shares), f"{shares[1] - shares[0]:+.2f}"
             )
         return table
 
