@@ -24,17 +24,15 @@ class Ahead:
         self._curriculum = curriculum
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="curricula")
         self._working: Future[list[Draw]] | None = None
+        self._failure: BaseException | None = None
         self._draws: list[Draw] = []
 
     def settled(self) -> Curriculum:
-        """The curriculum, once nothing is at work on it.
-
-        Raises:
-            Exception: What the early ask raised.
-        """
+        """The curriculum, once nothing is at work on it. What an early ask raised is kept for `take`."""
         if self._working is not None:
             working, self._working = self._working, None
-            self._draws = working.result()
+            self._failure = working.exception()
+            self._draws = [] if self._failure is not None else working.result()
         return self._curriculum
 
     def start(self, groups: int, group_size: int, policy_version: int) -> None:
@@ -45,8 +43,15 @@ class Ahead:
         self._working = self._executor.submit(ask)
 
     def take(self, groups: int, group_size: int, policy_version: int) -> list[Draw]:
-        """The draws of a round: those asked for early, where they are as many as wanted, else fresh ones."""
+        """The draws of a round: those asked for early, where they are as many as wanted, else fresh ones.
+
+        Raises:
+            Exception: What the early ask raised: here, where all ranks listen for it.
+        """
         curriculum = self.settled()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
         if len(self._draws) != groups:
             self.cancel()
             return curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
