@@ -18,7 +18,6 @@ from curricula.versions import require
 
 ARMS = ("uniform", "curriculum")
 EXPERIMENT = "curricula demo"
-EVALUATED_EVERY = 25
 
 
 def command(

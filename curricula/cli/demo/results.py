@@ -98,7 +98,7 @@ class Comparison:
                 f"{prompts[environment]:,}",
                 f"{figures['before']['mean']:.2f}",
                 *(_text(figures[arm]) for arm in arms),
-                f"{figures[arms[1]]['mean'] - figures[arms[0]]['mean']:+.2f}",
+                _gain(figures[arms[0]]["mean"], figures[arms[1]]["mean"]),
             )
         table.add_section()
         informative = summary["informative_fraction"]
@@ -107,14 +107,12 @@ class Comparison:
             "",
             "",
             *(_text(informative[arm]) for arm in arms),
-            f"{informative[arms[1]]['mean'] - informative[arms[0]]['mean']:+.2f}",
+            _gain(informative[arms[0]]["mean"], informative[arms[1]]["mean"]),
         )
         table.add_row("rollouts a run", "", "", *(f"{summary['rollouts']:,}" for _ in arms), "")
         for environment in self.environments:
             shares = [summary["share_drawn"][arm][environment] for arm in arms]
-            table.add_row(
-                f"share: {environment}", "", "", *(f"{s:.2f}" for s in shares), f"{shares[1] - shares[0]:+.2f}"
-            )
+            table.add_row(f"share: {environment}", "", "", *(f"{s:.2f}" for s in shares), _gain(*shares))
         return table
 
 
@@ -125,6 +123,11 @@ def _shares(groups_SRE: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _figure(values_S: NDArray[np.float64]) -> dict[str, Any]:
     return {"mean": round(float(values_S.mean()), 4), "seeds": [round(float(value), 4) for value in values_S]}
+
+
+def _gain(before: float, after: float) -> str:
+    # Adding zero makes a negative zero positive.
+    return f"{round(after - before, 2) + 0.0:+.2f}"
 
 
 def _text(figure: dict[str, Any]) -> str:
