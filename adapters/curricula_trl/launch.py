@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback
-from transformers.trainer_utils import get_last_checkpoint
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -73,9 +72,6 @@ def run(
     if not torch.accelerator.is_available():
         defaults["use_cpu"] = True
     given = {**defaults, **config.trainer}
-    if given.get("use_cpu"):
-        # On several ranks accelerate says "cpu:0", from which torch.load cannot restore the optimiser.
-        os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
     try:
         arguments = GRPOConfig(**given)
     except (TypeError, ValueError, ImportError) as error:
@@ -106,15 +102,22 @@ def _checkpoint(config: CurriculumConfig, output: str | None, resume: bool | str
         return None
     if resume is True:
         folder = Path(output or ".")
-        found = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+        # The trainer writes this file last: a folder without it is a checkpoint that was never finished.
+        whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+        found = max(whole, key=_step, default=None)
         if found is None:
             message = f"expected a checkpoint in {shown(str(folder))} to resume from; got none; start without --resume"
             raise config_error(config.origin, ("trainer", "output_dir"), message)
-        return found
+        return str(found)
     if not (Path(resume) / "trainer_state.json").is_file():
         message = f"expected the folder of a checkpoint to resume from; got {shown(os.fspath(resume))}"
         raise config_error(config.origin, (), message)
     return os.fspath(resume)
+
+
+def _step(checkpoint: Path) -> int:
+    number = checkpoint.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
 
 
 def _numbers_only(hint: Any) -> str | None:
