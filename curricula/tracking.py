@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, Protocol
 
 from curricula.errors import ConfigError
@@ -65,13 +65,23 @@ def load_trackers(choice: Literal["auto"] | Sequence[str] = "auto") -> list[Trac
         ...
         curricula.errors.ConfigError: monitor.trackers: expected one of mlflow; got 'no_such_tracker'
     """
-    offered = {point.name: point for point in entry_points(group=GROUP)}
+    offered = _offered()
     names = [name for name in sorted(offered) if name in sys.modules] if choice == "auto" else list(choice)
     for name in names:
         if name not in offered:
             known = ", ".join(sorted(offered)) or "none (install curricula-rl)"
             raise ConfigError(f"monitor.trackers: expected one of {known}; got {name!r}")
     return [offered[name].load()() for name in names]
+
+
+def tracker_names() -> list[str]:
+    """Names that `monitor.trackers` may have: those that installed packages offer. No host is imported.
+
+    Example:
+        >>> tracker_names()
+        ['mlflow']
+    """
+    return sorted(_offered())
 
 
 def metric_name(text: str, longest: int = _LONGEST) -> str:
@@ -113,6 +123,10 @@ def metric_names(texts: Iterable[str]) -> dict[str, str]:
     names = {text: metric_name(text) for text in texts}
     uses = Counter(_narrow(name) for name in names.values())
     return {text: name if uses[_narrow(name)] == 1 else _cut(name, text, _LONGEST) for text, name in names.items()}
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _narrow(name: str) -> str:

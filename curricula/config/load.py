@@ -11,6 +11,7 @@ from curricula.config.explain import config_error, explain
 from curricula.config.parse import MAX_BYTES, Refused, parse
 from curricula.config.schema import CurriculumConfig, Origin, shown
 from curricula.config.shares import check_floors, check_shares
+from curricula.config.trackers import check_trackers
 from curricula.errors import ConfigError
 
 
@@ -52,6 +53,7 @@ def _validated(value: object, origin: Origin) -> CurriculumConfig:
     except ValidationError as error:
         raise explain(error, origin, CurriculumConfig) from None
     check_floors(config)
+    check_trackers(config)
     if config.environments and all(environment.source is not None for environment in config.environments.values()):
         check_shares(config, list(config.environments))
     return config

@@ -44,6 +44,8 @@ def test_what_is_left_out_is_the_default(tmp_path: Path, text: str) -> None:
         ("monitor: 3", "monitor (line 1)", "expected a mapping of keys; got 3"),
         ("monitor: {window: 7}", "monitor.window (line 1)", "expected a number >= 8; got 7"),
         ("monitor: {trackers: mlflow}", "monitor.trackers (line 1)", "expected auto, or a list"),
+        ("monitor:\n  trackers:\n  - mlflow\n  - mlfow", "monitor.trackers[1] (line 4)", "of mlflow; got 'mlfow'; did"),
+        ("monitor: {trackers: [wandb]}", "monitor.trackers[0] (line 1)", "expected one of mlflow; got 'wandb'; install"),
         ("curriculum:\n  bandit: {type: discounted_thomson}", "curriculum.bandit.type (line 2)", "did you mean disc"),
         ("curriculum: {filters: zero_variance}", "curriculum.filters (line 1)", "expected a list"),
         ("success: {threshold: .inf}", "success.threshold (line 1)", "expected a finite number; got inf"),
@@ -140,6 +142,7 @@ def test_mappings_in_code() -> None:
         {3: 4},
         {"environments": {3: {}}},
         {"trainer": {3: 4}},
+        {"monitor": {"trackers": ["mlfow"]}},
         7,
     ):
         with pytest.raises(ConfigError, match=r"^config: .*expected"):
