@@ -99,7 +99,9 @@ class Rows:
 
     def _check_columns(self) -> None:
         wanted = self._config.environment_column
-        if self._environment is None and "environment_column" in self._config.model_fields_set:
+        # The default written out, as in a resolved mix, is no claim that there is such a column.
+        default = CurriculumConfig.model_fields["environment_column"].default
+        if self._environment is None and wanted != default:
             raise CurriculaValueError(
                 f"environment_column: the data set has no column {wanted!r}; it has {', '.join(self._columns)}"
             )

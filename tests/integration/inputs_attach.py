@@ -8,6 +8,7 @@ from host import dataset, model, reward, trainer
 from transformers import Trainer, TrainingArguments
 from trl import RLOOTrainer
 
+from curricula.config import resolved
 from curricula_trl import CurriculumSampler, detach
 
 
@@ -23,6 +24,16 @@ def one_environment(folder: Path) -> None:
     sampler = attach(folder, train_dataset=dataset().remove_columns("environment"))
     assert len(sampler.curriculum.pool.environments) == 1
     assert len(sampler.curriculum.pool) == len(dataset())
+
+
+def resolved_mix(folder: Path) -> None:
+    rows = dataset().remove_columns("environment")
+    first = attach(folder, {"success": {"threshold": 0.5}}, train_dataset=rows)
+    saved = folder / "saved.yaml"
+    saved.write_text(resolved(first.config, first.curriculum.pool.environments), encoding="utf-8")
+    again = CurriculumSampler.from_yaml(saved).attach(trainer(folder, train_dataset=rows))
+    assert again.config.success.threshold == 0.5
+    assert again.curriculum.pool.environments == first.curriculum.pool.environments
 
 
 def duplicates(folder: Path) -> None:
@@ -60,9 +71,12 @@ def rloo(folder: Path) -> None:
 
 def after_detach(folder: Path) -> None:
     host = trainer(folder)
-    CurriculumSampler().attach(host)
+    sampler = CurriculumSampler().attach(host)
+    sampler.curriculum.cancel([draw.ticket for draw in sampler.curriculum.ask(2, group_size=4)])
+    sampler.detach()
+    assert sampler.attach(host).curriculum.metrics()["draws"] == 2
     detach(host)
-    CurriculumSampler().attach(host)
+    assert CurriculumSampler().attach(host).curriculum.metrics()["draws"] == 0
 
 
 def nan_reward(folder: Path) -> None:
@@ -110,6 +124,7 @@ def empty_environment(folder: Path) -> None:
 CASES = {
     "attach-empty-mix": empty_mix,
     "attach-one-environment": one_environment,
+    "attach-resolved-mix": resolved_mix,
     "attach-duplicates": duplicates,
     "attach-conversational": conversational,
     "attach-rloo": rloo,
