@@ -1,5 +1,6 @@
 """The mix in YAML: one schema for the drop-in sampler, the launcher and the simulator."""
 
+from curricula.config.launcher import launcher_keys
 from curricula.config.load import as_config, load_mix
 from curricula.config.schema import (
     BanditConfig,
@@ -29,6 +30,7 @@ __all__ = [
     "ZeroVarianceConfig",
     "as_config",
     "check_shares",
+    "launcher_keys",
     "load_mix",
     "resolved",
     "share_bounds",

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from curricula import ConfigError, CurriculumConfig, load_mix
-from curricula.config import as_config, check_shares, resolved, share_bounds
+from curricula.config import as_config, check_shares, launcher_keys, resolved, share_bounds
 from curricula.config.parse import parse
 
 
@@ -45,7 +45,7 @@ def test_what_is_left_out_is_the_default(tmp_path: Path, text: str) -> None:
         ("monitor: {window: 7}", "monitor.window (line 1)", "expected a number >= 8; got 7"),
         ("monitor: {trackers: mlflow}", "monitor.trackers (line 1)", "expected auto, or a list"),
         ("monitor:\n  trackers:\n  - mlflow\n  - mlfow", "monitor.trackers[1] (line 4)", "of mlflow; got 'mlfow'; did"),
-        ("monitor: {trackers: [wandb]}", "monitor.trackers[0] (line 1)", "expected one of mlflow; got 'wandb'; install"),
+        ("monitor: {trackers: [wandb]}", "monitor.trackers[0] (line 1)", "of mlflow; got 'wandb'; install the package"),
         ("curriculum:\n  bandit: {type: discounted_thomson}", "curriculum.bandit.type (line 2)", "did you mean disc"),
         ("curriculum: {filters: zero_variance}", "curriculum.filters (line 1)", "expected a list"),
         ("success: {threshold: .inf}", "success.threshold (line 1)", "expected a finite number; got inf"),
@@ -191,3 +191,14 @@ def test_environments_of_the_data(tmp_path: Path) -> None:
     check_shares(mix, ["sums", "math"])
     with pytest.raises(ConfigError, match="caps that sum to 1"):
         check_shares(as_config({"environments": {"a": {"share": {"cap": 0.2}}}}), ["a"])
+
+
+def test_what_only_the_launcher_reads(tmp_path: Path) -> None:
+    assert launcher_keys(CurriculumConfig()) == []
+    text = (
+        "environments:\n  sums: {source: {type: x}, reward: m:f}\n  b: {weight: 2}\n  two words: {source: {type: x}}\n"
+    )
+    mix = load(tmp_path, text + "model: m\ntrainer: {max_steps: 2}\nseed: 1\nsuccess: {threshold: 1}\n")
+    named = ["environments.sums.source", "environments.sums.reward", "environments.'two words'.source"]
+    assert launcher_keys(mix) == ["model", "trainer", *named]
+    assert launcher_keys(load(tmp_path, resolved(CurriculumConfig(), ["a"]))) == []
