@@ -84,7 +84,12 @@ class EnvironmentConfig(Section):
 
 
 class SuccessConfig(Section):
-    """What success is, where rewards are not rates: a reward function's name and a threshold or a range."""
+    """What success is: a reward function's name, and a threshold or a range, whatever values its rewards take.
+
+    From `threshold` upwards a reward is a success. In a `range` of [a, b] a counts 0 and b counts 1, linearly, and
+    what lies outside is clipped. Filters and beliefs then see successes: a group whose rewards differ on one side of
+    the threshold has no variance.
+    """
 
     reward: str | None = None
     threshold: float | None = None
@@ -159,7 +164,9 @@ class MonitorConfig(Section):
 
 
 class CurriculumConfig(Section):
-    """A whole mix. `Curriculum` reads environments, success and curriculum; hosts read the rest.
+    """A whole mix. `Curriculum` reads environments, success, curriculum and monitor.window; hosts read the rest.
+
+    The seed is an argument of `Curriculum`, and hosts pass it on.
 
     >>> CurriculumConfig().curriculum.belief.decay
     0.9
