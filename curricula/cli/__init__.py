@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     and keeps its traceback.
     """
     try:
-        require("cli")
+        require("cli", ("typer", "rich"))
         from curricula.cli.app import app
 
         app(list(arguments) if arguments is not None else None, prog_name="curricula", standalone_mode=True)

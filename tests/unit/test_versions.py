@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from curricula.cli import main
 from curricula.errors import CurriculaError, MissingExtraError
 from curricula.versions import TESTED, check, require
 
@@ -27,6 +28,29 @@ def test_what_is_installed_here_is_what_was_tested(extra: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         require(extra)
+
+
+def test_without_matplotlib_the_demo_alone_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    real = metadata.version
+
+    def version(name: str) -> str:
+        if name.startswith("matplotlib"):
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    (tmp_path / "mix.yaml").touch()
+    for arguments, code in (
+        (["demo", "--out", str(tmp_path / "out")], 1),
+        (["validate", str(tmp_path / "mix.yaml")], 0),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == code
+    assert capsys.readouterr().err == 'curricula: matplotlib is not installed: pip install "curricula-rl[cli]"\n'
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("installed", ["2.13.0+cpu", "2.13", "2.13.9", "2.13.0rc1"])

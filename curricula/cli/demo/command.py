@@ -34,6 +34,7 @@ def command(
 
     Example: curricula demo --seeds 1 --out runs/first
     """
+    require("cli")
     require("trl")
     require("mlflow")
     from curricula.cli.demo.plot import draw  # matplotlib takes a second, and --help should not wait for it
