@@ -41,6 +41,22 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+def imports_at_import(path: Path) -> set[str]:
+    """Names of the top-level packages that are imported when the file is: outside functions, and not for types."""
+    found, waiting = set(), list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
 def declared(requirements: list[str]) -> set[str]:
     names = {re.match(r"[\w-]+", requirement)[0].lower() for requirement in requirements}
     return {MODULES.get(name, name) for name in names}
@@ -160,6 +176,18 @@ def test_the_core_imports_what_it_declares() -> None:
         assert not unknown, f"{path.relative_to(ROOT)} imports {unknown}"
         found |= used
     assert core <= found, f"declared and not imported: {core - found}"
+
+
+def test_the_command_line_imports_adapters_and_hosts_inside_functions_only(tmp_path: Path) -> None:
+    own_hosts = {"typer", "rich", "matplotlib"}
+    forbidden = (set(HOSTS) | {package.name for package in PACKAGES}) - own_hosts - {"curricula"}
+    files = list(sources("curricula/cli"))
+    assert any(imports(path) & forbidden for path in files)
+    for path in files:
+        assert not imports_at_import(path) & forbidden, path
+    planted = tmp_path / "planted.py"
+    planted.write_text("try:\n    import torch\nexcept ImportError:\n    pass\ndef f():\n    import trl\n")
+    assert imports_at_import(planted) == {"torch"}
 
 
 def test_nothing_is_unpickled_or_evaluated() -> None:
