@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 import curricula
-from curricula.cli import demo, train, validate
+from curricula.cli import train, validate
+from curricula.cli.demo.command import command as demo
 
 app = typer.Typer(
     name="curricula",
@@ -16,7 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.command("demo")(demo.command)
+app.command("demo")(demo)
 app.command("train")(train.command)
 app.command("validate")(validate.command)
 

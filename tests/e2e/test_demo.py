@@ -82,7 +82,11 @@ def test_mlflow_has_a_run_per_arm(finished: tuple[Path, str]) -> None:
 
 def test_a_run_that_fails_is_one_line_that_names_its_log(tmp_path: Path) -> None:
     with pytest.raises(CurriculaRuntimeError, match=r"demo: bad failed: ValueError: .*bad\.log"):
-        run_one(Job("bad", ("run", str(tmp_path), "no-such-arm", "0", "1", "1"), 1), tmp_path, {})
+        run_one(
+            Job("bad", ("run", str(tmp_path), "no-such-arm", "0", "1", "1"), 1),
+            tmp_path,
+            {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]},
+        )
 
 
 def test_a_folder_that_cannot_be_made_is_wrong_input(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ def store(folder: Path, uri: str, experiment: str) -> None:
 
 def run(folder: Path, arm: str, seed: int, steps: int, warm_up_steps: int) -> None:
     """Trains one arm with one seed, reporting to MLflow, and writes what happened."""
-    from curricula_trl.demo.training import ARMS, train
+    from curricula.cli.demo.plan import ARMS
+    from curricula_trl.demo.training import train
 
     # Hosts print their own logs on stdout; ours is for whoever started this process.
     ours, sys.stdout = sys.stdout, sys.stderr

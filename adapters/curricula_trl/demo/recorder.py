@@ -6,9 +6,8 @@ from typing import Any
 from datasets import Dataset
 from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM, TrainerCallback
 
+from curricula.cli.demo.plan import GROUP_SIZE
 from curricula_trl.demo.model import complete
-
-GROUP_SIZE = 8
 
 
 class ExactMatch:

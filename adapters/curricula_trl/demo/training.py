@@ -3,18 +3,15 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from curricula.cli.demo.plan import GROUP_SIZE, ROLLOUTS, Arm
 from curricula_trl.demo.model import NEW_TOKENS, WARM_UP_STEPS, build_model, build_tokenizer, warm_up
-from curricula_trl.demo.recorder import GROUP_SIZE, ExactMatch, Examiner
+from curricula_trl.demo.recorder import ExactMatch, Examiner
 from curricula_trl.demo.task import MIX, build_pools
-
-Arm = Literal["uniform", "curriculum"]
-ARMS: tuple[Arm, ...] = ("uniform", "curriculum")
-GROUPS = 8
 
 
 def train(
@@ -70,7 +67,7 @@ def train(
         "arm": arm,
         "seed": seed,
         "steps": steps,
-        "rollouts": steps * GROUPS * GROUP_SIZE,
+        "rollouts": steps * ROLLOUTS,
         "prompts": {environment.name: environment.size for environment in MIX},
         "evaluations": examiner.evaluations,
         "rounds": reward.rounds,
@@ -83,7 +80,7 @@ def _arguments(arm: Arm, seed: int, steps: int, out: Path, report_to: str) -> GR
         output_dir=str(out / f"{arm}-{seed}"),
         run_name=f"{arm}, seed {seed}",
         max_steps=steps,
-        per_device_train_batch_size=GROUPS * GROUP_SIZE,
+        per_device_train_batch_size=ROLLOUTS,
         num_generations=GROUP_SIZE,
         max_completion_length=NEW_TOKENS,
         temperature=1.0,

@@ -12,18 +12,18 @@ import typer
 from rich.console import Console
 
 from curricula.cli.demo.jobs import Job, run_all, run_one
+from curricula.cli.demo.plan import ARMS, ROLLOUTS
 from curricula.cli.demo.results import Comparison
 from curricula.errors import CurriculaValueError
 from curricula.versions import require
 
-ARMS = ("uniform", "curriculum")
 EXPERIMENT = "curricula demo"
 
 
 def command(
     out: Annotated[Path, typer.Option(help="Folder for the table, the plot and the MLflow store.")] = Path("runs/demo"),
     seeds: Annotated[int, typer.Option(min=1, help="Seeds to average over; each trains both arms.")] = 3,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of a run, 64 rollouts each.")] = 200,
+    steps: Annotated[int, typer.Option(min=1, help=f"Steps of a run, {ROLLOUTS} rollouts each.")] = 200,
     warm_up: Annotated[int, typer.Option(min=1, hidden=True, help="Supervised steps before a run.")] = 240,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
 ) -> None:
@@ -51,7 +51,8 @@ def command(
     start = time.perf_counter()
     console = Console(stderr=as_json)
     console.print(
-        f"{seeds} {'seed' if seeds == 1 else 'seeds'} x 2 arms, {steps * 64:,} rollouts each", highlight=False
+        f"{seeds} {'seed' if seeds == 1 else 'seeds'} x {len(ARMS)} arms, {steps * ROLLOUTS:,} rollouts each",
+        highlight=False,
     )
     run_one(Job("MLflow store", ("store", str(runs), uri, EXPERIMENT), 0), runs, environment)
     jobs = [

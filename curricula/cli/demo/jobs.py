@@ -52,12 +52,7 @@ class _Processes:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={
-                    **os.environ,
-                    **_ENVIRONMENT,
-                    **environment,
-                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                },
+                env={**os.environ, **_ENVIRONMENT, **environment},
             )
             self._running.add(process)
             return process
