@@ -175,6 +175,10 @@ class Curriculum:
                 self._tickets.cancel(number)
                 self._learner.monitor.count("cancelled", ticket.code)
 
+    def in_flight(self) -> dict[int, int]:
+        """Row of the pool for each ticket that is neither told, cancelled nor expired."""
+        return {number: ticket.row for number, ticket in self._tickets.in_flight.items()}
+
     def beliefs(self, indices: ArrayLike) -> Beliefs:
         """Posterior mean and standard deviation of each prompt's pass rate.
 

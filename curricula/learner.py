@@ -51,7 +51,12 @@ class Learner:
             self.beliefs.clear()
             self.monitor.clear()
         results = self.rule.read(results)
-        judgements = self._filter.judge(results)
+        # A group that successes were asked of and none came is judged by its rewards; it says nothing of pass rates.
+        judged = results
+        if batch.given_K.any():
+            unrated = batch.given_K[places] & np.isnan(batch.successes_KG[places]).all(axis=1)
+            judged = np.where(unrated[:, None], rewards, results)
+        judgements = self._filter.judge(judged)
         verdicts = [self._verdict(judgement) for judgement in judgements]
         live = ~np.isnan(results)
         members = live.sum(axis=1)
@@ -62,14 +67,15 @@ class Learner:
             [c for c, v, d in zip(codes.tolist(), verdicts, drawn, strict=True) if v.keep and d]
         )
         np.add.at(self.monitor.tokens_E, codes, batch.tokens_K[places])
-        if not members.any():
+        scored = members if judged is results else (~np.isnan(judged)).sum(axis=1)
+        if not scored.any():
             return verdicts
         rows = np.array([ticket.row for ticket in tickets])
         weight = np.array([ticket.weight for ticket in tickets])
         mixed = np.array([judgement == "informative" for judgement in judgements])
         passed = np.where(live, results, 0.0).sum(axis=1)
         value = passed / np.maximum(members, 1)
-        rated, paired = members > 0, members > 1
+        rated, paired = members > 0, scored > 1
         corrected = value
         if self.rule.mode == "informative":
             taught, passed, tried = paired, mixed * 1.0, np.ones(rows.size)
@@ -81,7 +87,8 @@ class Learner:
         columns = (value, corrected, weight, kept * 1.0, mixed * 1.0)
         self.monitor.record(codes[seen], np.stack(columns, axis=1)[seen])
         self.beliefs.update(rows[taught], passed[taught], tried[taught])
-        self.costs.update(rows[rated], batch.tokens_K[places][rated], batch.counted_K[places][rated])
+        live_K = scored > 0
+        self.costs.update(rows[live_K], batch.tokens_K[places][live_K], batch.counted_K[places][live_K])
         self.bandit.update(codes[paired], mixed[paired])
         return verdicts
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from curricula.errors import CurriculaValueError
 
 Reason = Literal["signal", "explore", "probe", "review", "repeat"]
+REASONS: tuple[Reason, ...] = ("signal", "explore", "probe", "review", "repeat")
 Status = Literal["ok", "error", "stale", "cancelled"]
 STATUSES: tuple[Status, ...] = ("ok", "error", "stale", "cancelled")
 

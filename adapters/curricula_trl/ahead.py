@@ -4,12 +4,13 @@ The ask comes after everything of this round was told, so it knows no less than 
 nothing happens to the curriculum in between: the draws are the same, only earlier on the clock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from curricula import CheckpointError, Curriculum, Draw
+from curricula.records import REASONS
 
 Fields = list[Any]
 
@@ -17,7 +18,8 @@ Fields = list[Any]
 class Ahead:
     """At most one round of draws that were asked for early.
 
-    While `start` is at work, the curriculum belongs to it: every other use goes through `settled`.
+    While `start` is at work, the curriculum belongs to it: every other use goes through `settled`, and a reference
+    that `settled` gave is good until the next `start`.
     """
 
     def __init__(self, curriculum: Curriculum) -> None:
@@ -26,6 +28,7 @@ class Ahead:
         self._working: Future[list[Draw]] | None = None
         self._failure: BaseException | None = None
         self._draws: list[Draw] = []
+        self._metrics: dict[str, float] | None = None
 
     def settled(self) -> Curriculum:
         """The curriculum, once nothing is at work on it. What an early ask raised is kept for `take`."""
@@ -37,10 +40,19 @@ class Ahead:
 
     def start(self, groups: int, group_size: int, policy_version: int) -> None:
         """Asks in the background; the draws wait for `take`."""
-        ask: Callable[[], list[Draw]] = lambda: self._curriculum.ask(  # noqa: E731
-            groups, group_size=group_size, policy_version=policy_version
-        )
+        self.settled()
+
+        def ask() -> list[Draw]:
+            # What is reported meanwhile is the round that is trained on, not the one that is drawn for.
+            self._metrics = self._curriculum.metrics()
+            return self._curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
+
         self._working = self._executor.submit(ask)
+
+    def metrics(self) -> dict[str, float]:
+        """The curriculum's metrics as they were before it was asked for a round that has not begun."""
+        curriculum = self.settled()
+        return curriculum.metrics() if self._metrics is None else dict(self._metrics)
 
     def take(self, groups: int, group_size: int, policy_version: int) -> list[Draw]:
         """The draws of a round: those asked for early, where they are as many as wanted, else fresh ones.
@@ -49,9 +61,8 @@ class Ahead:
             Exception: What the early ask raised: here, where all ranks listen for it.
         """
         curriculum = self.settled()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._metrics = None
+        self._raise_failure()
         if len(self._draws) != groups:
             self.cancel()
             return curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
@@ -63,7 +74,7 @@ class Ahead:
         curriculum = self.settled()
         if self._draws:
             curriculum.cancel([draw.ticket for draw in self._draws])
-            self._draws = []
+        self._draws, self._failure, self._metrics = [], None, None
 
     def close(self) -> None:
         """Cancels what waits and ends the thread."""
@@ -71,29 +82,45 @@ class Ahead:
         self._executor.shutdown()
 
     def state(self) -> list[Fields]:
-        """What waits, for a checkpoint that also holds the curriculum's state."""
-        self.settled()
-        return [
-            [draw.ticket, draw.index, draw.key, draw.environment, draw.propensity, draw.reason] for draw in self._draws
-        ]
-
-    def load(self, rows: Sequence[Any]) -> None:
-        """Takes over what `state` gave.
+        """What waits, for a checkpoint that also holds the curriculum's state.
 
         Raises:
-            CheckpointError: The draws are damaged.
+            Exception: What the early ask raised: its half-made round is not saved.
         """
         self.settled()
-        size, names = len(self._curriculum.pool), self._curriculum.pool.environments
-        draws: list[Draw] = []
-        for row in rows:
-            match row:
-                case [int(ticket), int(index), str(key), str(name), float(propensity), str(reason)] if (
-                    0 <= index < size and name in names and 0 < propensity <= 1
-                ):
-                    draws.append(Draw(ticket, index, key, name, propensity, 0, reason))  # type: ignore[arg-type]
-                case _:
-                    raise CheckpointError(
-                        f"ahead: expected a draw of this pool; got {row!r}. Resume from another checkpoint"
-                    )
-        self._draws = draws
+        self._raise_failure()
+        return [[d.ticket, d.index, d.key, d.environment, d.propensity, d.reason] for d in self._draws]
+
+    def load(self, curriculum_state: Mapping[str, Any], rows: Sequence[Any]) -> None:
+        """Takes over a curriculum's state and what `state` gave; both or neither.
+
+        Raises:
+            CheckpointError: One of them is damaged, or is that of another data set.
+        """
+        curriculum = self.settled()
+        draws = [self._read(row) for row in rows]
+        before = curriculum.state_dict()
+        curriculum.load_state_dict(curriculum_state)
+        flying = curriculum.in_flight()
+        if stray := [draw for draw in draws if flying.get(draw.ticket) != draw.index]:
+            curriculum.load_state_dict(before)
+            raise CheckpointError(f"ahead: expected draws in flight; got ticket {stray[0].ticket}, which is not")
+        self._draws, self._failure, self._metrics = draws, None, None
+
+    def _read(self, row: Any) -> Draw:
+        pool = self._curriculum.pool
+        match row:
+            case [int(ticket), int(index), str(key), str(name), float(propensity), str(reason)] if (
+                0 <= index < len(pool)
+                and key == pool.key(index)
+                and name == pool.environments[pool.codes[index]]
+                and 0 < propensity <= 1
+                and reason in REASONS
+            ):
+                return Draw(ticket, index, key, name, propensity, 0, reason)  # type: ignore[arg-type]
+        raise CheckpointError(f"ahead: expected a draw of this pool; got {row!r}; resume from an older checkpoint")
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure

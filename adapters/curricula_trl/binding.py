@@ -26,6 +26,7 @@ from curricula import (
 )
 from curricula_trl.ahead import Ahead
 from curricula_trl.block import block_shape, in_block, load_block, save_block
+from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.ranks import Ranks
 from curricula_trl.rows import Rows
 
@@ -51,7 +52,9 @@ class Binding:
         self._next_round = 0
         self._rewards: torch.Tensor | None = None
         self._lengths: list[int] = []
+        self._completion_ids: Sequence[Sequence[int]] = []
         self._success_column = _success_column(trainer, config)
+        self._may_reorder = overrides_generation(trainer)
 
     @property
     def curriculum(self) -> Curriculum | None:
@@ -73,21 +76,15 @@ class Binding:
             for start, draw in zip(starts, self._draws, strict=True)
             if start < last and start + group_size > first
         ]
-        indices = [draw.index for draw, _ in mine]
-        rows: list[dict[str, Any]] = []
-        problem: str | None = None
-        try:
+
+        def fetch() -> list[dict[str, Any]]:
             if self.ranks.world_size > 1:
-                problem = self._key_problem([draw for draw, _ in mine])
-            if problem is None:
-                rows = self.rows.fetch(indices, [copies for _, copies in mine], columns)
-        except Exception as error:
-            # Raised only after the others know, or they would wait for this rank for ever.
-            if self.ranks.world_size == 1:
-                self.cancel()
-                raise
-            problem = f"a row could not be read: {type(error).__name__}: {error}"
-        self.ranks.agree("draws", [[draw.ticket, draw.index, draw.key] for draw in self._draws], problem)
+                self._check_keys([draw for draw, _ in mine])
+            return self.rows.fetch([draw.index for draw, _ in mine], [copies for _, copies in mine], columns)
+
+        rows = self.ranks.together("rows", fetch)
+        if self.ranks.world_size > 1:
+            self.ranks.agree("draws", [[draw.ticket, draw.index, draw.key] for draw in self._draws])
         self.has_drawn = True
         return rows
 
@@ -95,20 +92,17 @@ class Binding:
         """Keeps a round's gathered rewards, shape (B, functions) in global order, and this rank's lengths."""
         self._rewards = rewards
         self._lengths = [len(ids) for ids in completion_ids]
+        self._completion_ids = completion_ids if self._may_reorder else []
 
     def observe(self, trainer: Any, output: dict[str, Any]) -> None:
         """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages."""
-        if self._rewards is None:
-            raise CurriculaValueError(
-                f"{type(trainer).__name__} generated without calling _calculate_rewards; the curriculum learns from "
-                "its rewards. Call TRL's method in your subclass, or detach()"
-            )
+        self.ranks.together("rollouts", lambda: self._check_rollouts(trainer, output))
         tokens = np.array(self._lengths)
         if self.ranks.world_size > 1 or "tool_mask" in output:
             tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens))
         self.ranks.agree("verdicts", verdicts)
-        if not _trains_components(trainer):
+        if not kl_in_advantages(trainer):
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
         self._next_round = len(self._draws) if _generates_again(trainer) else 0
@@ -139,8 +133,7 @@ class Binding:
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty on other ranks than 0."""
-        curriculum = self.curriculum
-        return {} if curriculum is None else curriculum.metrics()
+        return {} if self._ahead is None else self._ahead.metrics()
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
         """Writes `checkpoint/curricula/`: the curriculum by rank 0, the unfinished block by each rank.
@@ -151,10 +144,13 @@ class Binding:
         folder = checkpoint / FOLDER
         resumable = not trainer.args.save_only_model
         self.ranks.from_main(lambda: self._save_state(trainer, folder))
-        if resumable and in_block(trainer):
-            folder.mkdir(parents=True, exist_ok=True)
-            save_block(folder / _block_name(self.ranks.rank), trainer._buffered_inputs)
-        self.ranks.barrier()
+
+        def save_rank() -> None:
+            if resumable and in_block(trainer):
+                folder.mkdir(parents=True, exist_ok=True)
+                save_block(folder / _block_name(self.ranks.rank), trainer._buffered_inputs)
+
+        self.ranks.together("saved block", save_rank)
 
     def load(self, trainer: Any, checkpoint: Path) -> None:
         """Restores what `save` wrote; a checkpoint from before the curriculum starts a fresh one, and says so.
@@ -174,24 +170,14 @@ class Binding:
         if not saved["in_block"]:
             trainer._step = saved["step"] if fits else 0
         elif self.ranks.all_true(fits and path.is_file()):
-            self._load_block(trainer, path, saved["step"])
+            block = self.ranks.together("saved block", lambda: load_block(path, trainer.accelerator.device))
+            trainer._step, trainer._buffered_inputs, self.has_drawn = saved["step"], block, True
         elif self.ranks.is_main:
             logger.warning(
                 "%s was saved in the middle of a generation block under other batch settings or ranks: its last "
                 "rollouts are generated again",
                 checkpoint,
             )
-
-    def _load_block(self, trainer: Any, path: Path, step: int) -> None:
-        problem: str | None = None
-        try:
-            trainer._buffered_inputs = load_block(path, trainer.accelerator.device)
-        except CheckpointError as error:
-            if self.ranks.world_size == 1:
-                raise
-            problem = str(error)
-        self.ranks.agree("saved block", step, problem)
-        trainer._step, self.has_drawn = step, True
 
     def _shared_draws(self, groups: int, group_size: int, version: int) -> list[Draw]:
         def ask() -> list[Draw]:
@@ -202,16 +188,26 @@ class Binding:
             return ask()
         return [Draw(**fields) for fields in self.ranks.from_main(lambda: [asdict(draw) for draw in ask()])]
 
-    def _key_problem(self, draws: Sequence[Draw]) -> str | None:
-        if not draws:
-            return None
+    def _check_keys(self, draws: Sequence[Draw]) -> None:
         for draw, key in zip(draws, self.rows.keys([draw.index for draw in draws]), strict=True):
             if key != draw.key and not draw.key.startswith(f"{key}#"):
-                return (
+                raise CurriculaValueError(
                     f"row {draw.index} of its data set has key {key}, on rank 0 it has {draw.key}. "
                     "Give every rank the same data set in the same order, and seed whatever shuffles it"
                 )
-        return None
+
+    def _check_rollouts(self, trainer: Any, output: dict[str, Any]) -> None:
+        name = type(trainer).__name__
+        if self._rewards is None:
+            raise CurriculaValueError(
+                f"{name} generated without calling _calculate_rewards; the curriculum learns from its rewards. "
+                "Call TRL's method in your subclass, or detach()"
+            )
+        if self._may_reorder and not _same_rows(output["completion_ids"], self._completion_ids):
+            raise CurriculaValueError(
+                f"{name}._generate_and_score_completions returns other rows than were scored, or in another order; "
+                "the curriculum cannot tell which group they belong to. Keep TRL's rows, or detach()"
+            )
 
     def _tell(self, trainer: Any, tokens: np.ndarray) -> list[list[Any]]:
         curriculum = self.curriculum
@@ -223,6 +219,8 @@ class Binding:
         missing = np.isnan(columns)
         rewards = np.where(missing, 0.0, columns) @ weights
         rewards[missing.all(axis=1)] = np.nan
+        if clip := getattr(trainer, "reward_clip_range", None):
+            rewards = rewards.clip(*clip)
         rewards_NG = rewards.reshape(-1, size)
         tokens_NG = tokens.reshape(-1, size)
         raw_NG = None if self._success_column is None else columns[:, self._success_column].reshape(-1, size)
@@ -231,8 +229,7 @@ class Binding:
                 GroupOutcome(
                     ticket=draw.ticket,
                     rewards=rewards_NG[group],
-                    # Where the named reward scores no rollout of a group, the group's reward speaks for it.
-                    successes=None if raw_NG is None or np.isnan(raw_NG[group]).all() else raw_NG[group],
+                    successes=None if raw_NG is None else raw_NG[group],
                     tokens=tokens_NG[group],
                     policy_version=draw.policy_version,
                 )
@@ -260,8 +257,7 @@ class Binding:
             return None
         state = load_state(folder)
         saved = _checked(state, folder)
-        self._ahead.settled().load_state_dict(state["curriculum"])
-        self._ahead.load(state["ahead"])
+        self._ahead.load(state["curriculum"], state["ahead"])
         return saved
 
 
@@ -304,9 +300,10 @@ def _block_name(rank: int) -> str:
     return f"block-{rank}.safetensors"
 
 
-def _trains_components(trainer: Any) -> bool:
-    # Rewards normalised one by one can teach where their sum does not vary: the sum's verdict must not stop them.
-    return getattr(trainer, "multi_objective_aggregation", "sum_then_normalize") != "sum_then_normalize"
+def _same_rows(ids: torch.Tensor, lists: Sequence[Sequence[int]]) -> bool:
+    return len(ids) == len(lists) and all(
+        row[: len(tokens)] == list(tokens) for row, tokens in zip(ids.tolist(), lists, strict=True)
+    )
 
 
 def _zero_dropped(advantages: torch.Tensor, keep: Sequence[bool], rank: int, group_size: int) -> None:

@@ -23,12 +23,7 @@ class CurriculumCallback(TrainerCallback):
         self._trackers: list[Tracker] = []
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        rows = self._binding.rows
-        if self._trainer.train_dataset is not rows.dataset:
-            raise CurriculaRuntimeError(
-                "the trainer's train_dataset was replaced after attach(); detach() and attach again, so that the "
-                "curriculum knows the rows it draws from"
-            )
+        self._binding.ranks.together("data set", self._check_dataset)
         if self._binding.curriculum is None:
             return
         text = resolved(self._binding.config, self._binding.curriculum.pool.environments)
@@ -40,6 +35,13 @@ class CurriculumCallback(TrainerCallback):
             for tracker in load_trackers(self._binding.config.monitor.trackers)
             if tracker.start(text, state.global_step)
         ]
+
+    def _check_dataset(self) -> None:
+        if self._trainer.train_dataset is not self._binding.rows.dataset:
+            raise CurriculaRuntimeError(
+                "the trainer's train_dataset was replaced after attach(); detach() and attach again, so that the "
+                "curriculum knows the rows it draws from"
+            )
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         # What TRL reports to already has these figures, from the trainer's own log.

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset as TorchIterableDataset
 
-from curricula import CurriculaValueError
+from curricula import CurriculaValueError, CurriculumConfig
 
 _HOOKS = ("_generate_and_score_completions", "_calculate_rewards", "_save_checkpoint", "_load_optimizer_and_scheduler")
 
@@ -32,6 +32,36 @@ def check_trainer(trainer: Any) -> None:
     size: Any = trainer.num_generations
     if size < 2:
         raise CurriculaValueError(f"attach: a group needs at least 2 rollouts; num_generations is {size}")
+
+
+def check_rewards(trainer: Any, config: CurriculumConfig) -> None:
+    """Refuses rewards that are normalised one by one, unless the mix says which of them is success.
+
+    Raises:
+        CurriculaValueError: With what to add.
+    """
+    aggregation: Any = getattr(trainer, "multi_objective_aggregation", "sum_then_normalize")
+    if aggregation != "sum_then_normalize" and len(trainer.reward_funcs) > 1 and config.success.reward is None:
+        names = ", ".join(trainer.reward_func_names)
+        raise CurriculaValueError(
+            f"attach: with multi_objective_aggregation={aggregation!r} rewards have no common scale, and their sum "
+            f"does not say whether a group teaches; name the one that is success, success: {{reward: NAME}}, of {names}"
+        )
+
+
+def kl_in_advantages(trainer: Any) -> bool:
+    """True for RLOO with a KL penalty, which is part of its advantages: they must stay where rewards are all alike."""
+    from trl import RLOOTrainer
+
+    return isinstance(trainer, RLOOTrainer) and trainer.beta != 0.0
+
+
+def overrides_generation(trainer: Any) -> bool:
+    """True when a class between the curriculum and TRL has a generation method of its own, which might move rows."""
+    hook = "_generate_and_score_completions"
+    return any(
+        hook in vars(cls) and not cls.__module__.startswith(("trl.", "curricula_trl.")) for cls in type(trainer).__mro__
+    )
 
 
 def check_dataset(trainer: Any) -> None:

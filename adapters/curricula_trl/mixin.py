@@ -26,13 +26,13 @@ class CurriculumMixin:
     def _generate_and_score_completions(self, inputs: Sequence[Any]) -> dict[str, Any]:
         if self._curricula is None or not self.model.training:
             return super()._generate_and_score_completions(inputs)
-        rows = self._curricula.bind(self, inputs)
         try:
+            rows = self._curricula.bind(self, inputs)
             output = super()._generate_and_score_completions(rows)
+            self._curricula.observe(self, output)
         except BaseException:
             self._curricula.cancel()
             raise
-        self._curricula.observe(self, output)
         return output
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:

@@ -7,13 +7,15 @@ import hashlib
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from accelerate import Accelerator
 from torch import distributed
 
 from curricula import CurriculaRuntimeError
+
+T = TypeVar("T")
 
 
 class Ranks:
@@ -44,6 +46,7 @@ class Ranks:
         if self.is_main:
             try:
                 message = {"result": produce()}
+                json.dumps(message)
             except Exception as error:
                 failure, message = error, {"error": f"{type(error).__name__}: {error}"}
         message = self._broadcast(message)
@@ -52,6 +55,26 @@ class Ranks:
         if "error" in message:
             raise CurriculaRuntimeError(f"rank 0 failed, so this rank stops too: {message['error']}")
         return message["result"]
+
+    def together(self, subject: str, action: Callable[[], T]) -> T:
+        """Runs `action` on every rank; where it raises on one, all of them stop with its message.
+
+        Raises:
+            CurriculaRuntimeError: On several ranks; a single one raises the error itself.
+        """
+        if self.world_size == 1:
+            return action()
+        result: list[T] = []
+        failure: Exception | None = None
+        try:
+            result.append(action())
+        except Exception as error:
+            failure = error
+        try:
+            self.agree(subject, None, None if failure is None else f"{type(failure).__name__}: {failure}")
+        except CurriculaRuntimeError as error:
+            raise error from failure
+        return result[0]
 
     def agree(self, subject: str, value: Any, problem: str | None = None) -> None:
         """Checks that every rank holds the same `value` and has no problem.

@@ -19,9 +19,10 @@ from curricula import (
     Verdict,
 )
 from curricula.config import as_config, check_shares, load_mix
+from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
-from curricula_trl.checks import check_dataset, check_trainer
+from curricula_trl.checks import check_dataset, check_rewards, check_trainer
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.ranks import Ranks
 from curricula_trl.rows import Rows
@@ -91,7 +92,11 @@ class CurriculumSampler(Sampler[int]):
 
     @property
     def curriculum(self) -> Curriculum | None:
-        """The state, for reading; None before `attach` and on other ranks than 0."""
+        """The state, for reading; None before `attach` and on other ranks than 0.
+
+        Take it anew for each look: while a backward pass runs, the next round is drawn in another thread, and what
+        this property returns is safe until then.
+        """
         return self._curriculum if self._binding is None else self._binding.curriculum
 
     @property
@@ -122,21 +127,28 @@ class CurriculumSampler(Sampler[int]):
                 "run the cell that builds the trainer again, or detach before attaching another)"
             )
         check_trainer(trainer)
-        check_dataset(trainer)
         ranks = Ranks(trainer.accelerator)
-        rows = Rows(trainer.train_dataset, self.config)
+
+        def read() -> Rows:
+            check_dataset(trainer)
+            check_rewards(trainer, self.config)
+            return Rows(trainer.train_dataset, self.config)
+
+        rows = ranks.together("data set", read)
         curriculum: Curriculum | None = None
 
         def build() -> None:
             nonlocal curriculum
             curriculum = _curriculum(rows, self.config)
+            if self.config.monitor.trackers != "auto":
+                load_trackers(self.config.monitor.trackers)
             if self._curriculum is not None:
                 # Attached before: what it knows of these prompts goes on, and other prompts are refused.
                 curriculum.load_state_dict(self._curriculum.state_dict())
 
         ranks.agree("size of the data set", len(rows))
         ranks.from_main(build)
-        binding = Binding(trainer, rows, self.config, curriculum)
+        binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
         if not isinstance(trainer, CurriculumMixin):
             trainer.__class__ = _with_curriculum(type(trainer))
         trainer._curricula = binding
@@ -162,8 +174,9 @@ class CurriculumSampler(Sampler[int]):
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty before `attach` and on other ranks than 0."""
-        curriculum = self.curriculum
-        return {} if curriculum is None else curriculum.metrics()
+        if self._binding is not None:
+            return self._binding.metrics()
+        return {} if self._curriculum is None else self._curriculum.metrics()
 
     def __len__(self) -> int:
         """Indices in an epoch: the prompts of the data set, times `repeat`."""

@@ -111,6 +111,8 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path: Path, number: int) -> N
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # so that the signal reaches this process alone
+        # A shell that runs this in the background has its children ignore the signal.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     log = tmp_path / "runs" / "uniform-seed-0.log"
     for _ in range(1200):

@@ -338,3 +338,21 @@ def equal(one, other):
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
     return one == other
+
+
+def test_groups_that_the_named_success_does_not_score_are_filtered_on_their_rewards():
+    curriculum = Curriculum(PromptPool(["rated"] * 20 + ["other"] * 20))
+    for _ in range(20):
+        draws = curriculum.ask(8, group_size=4)
+        outcomes = [
+            GroupOutcome(draw.ticket, [0, 1, 0, 0], successes=[0, 1, 0, 0])
+            if draw.environment == "rated"
+            else GroupOutcome(draw.ticket, [0, 1.5, 0, 3], successes=[np.nan] * 4)
+            for draw in draws
+        ]
+        assert all(verdict.keep for verdict in curriculum.tell(outcomes))
+    metrics = curriculum.metrics()
+    assert curriculum.success_mode == "rate"
+    assert metrics["rated/success_drawn"] == 0.25
+    assert metrics["other/kept"] > 0
+    assert "other/success_drawn" not in metrics
