@@ -4,6 +4,8 @@ The loader stays TRL's clock. What it delivers is only a count; which prompts ar
 when TRL generates, so no outcome is ever missing from a decision (the design calls this late binding).
 """
 
+import hashlib
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers.trainer import TRAINER_STATE_NAME
 
 from curricula import (
     CheckpointError,
@@ -53,6 +56,8 @@ class Binding:
         self._rewards: torch.Tensor | None = None
         self._lengths: list[int] = []
         self._completion_ids: Sequence[Sequence[int]] = []
+        self._bound: list[dict[str, Any]] = []
+        self._are_ours = False
         self._success_column = _success_column(trainer, config)
         self._may_reorder = overrides_generation(trainer)
 
@@ -86,10 +91,14 @@ class Binding:
         if self.ranks.world_size > 1:
             self.ranks.agree("draws", [[draw.ticket, draw.index, draw.key] for draw in self._draws])
         self.has_drawn = True
+        self._bound = rows
         return rows
 
-    def capture(self, rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]) -> None:
+    def capture(self, inputs: Sequence[Any], rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]) -> None:
         """Keeps a round's gathered rewards, shape (B, functions) in global order, and this rank's lengths."""
+        self._are_ours = len(inputs) == len(self._bound) and all(
+            mine is theirs for mine, theirs in zip(self._bound, inputs, strict=True)
+        )
         self._rewards = rewards
         self._lengths = [len(ids) for ids in completion_ids]
         self._completion_ids = completion_ids if self._may_reorder else []
@@ -100,7 +109,8 @@ class Binding:
         tokens = np.array(self._lengths)
         if self.ranks.world_size > 1 or "tool_mask" in output:
             tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
-        verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens))
+        live = self._live(trainer, output)
+        verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens, live))
         self.ranks.agree("verdicts", verdicts)
         if not kl_in_advantages(trainer):
             kept = [keep for keep, _ in verdicts]
@@ -143,12 +153,12 @@ class Binding:
         """
         folder = checkpoint / FOLDER
         resumable = not trainer.args.save_only_model
-        self.ranks.from_main(lambda: self._save_state(trainer, folder))
+        mark = self.ranks.from_main(lambda: self._save_state(trainer, folder))
 
         def save_rank() -> None:
             if resumable and in_block(trainer):
                 folder.mkdir(parents=True, exist_ok=True)
-                save_block(folder / _block_name(self.ranks.rank), trainer._buffered_inputs)
+                save_block(folder / _block_name(self.ranks.rank), trainer._buffered_inputs, mark)
 
         self.ranks.together("saved block", save_rank)
 
@@ -159,7 +169,7 @@ class Binding:
             CheckpointError: The state is damaged or is that of another data set.
         """
         folder = checkpoint / FOLDER
-        saved = self.ranks.from_main(lambda: self._load_state(folder))
+        saved = self.ranks.from_main(lambda: self._load_state(folder, checkpoint))
         if saved is None:
             if self.ranks.is_main:
                 logger.warning("%s holds no curriculum state: the curriculum starts afresh from here", checkpoint)
@@ -170,7 +180,8 @@ class Binding:
         if not saved["in_block"]:
             trainer._step = saved["step"] if fits else 0
         elif self.ranks.all_true(fits and path.is_file()):
-            block = self.ranks.together("saved block", lambda: load_block(path, trainer.accelerator.device))
+            mark, device = saved["mark"], trainer.accelerator.device
+            block = self.ranks.together("saved block", lambda: load_block(path, device, mark))
             trainer._step, trainer._buffered_inputs, self.has_drawn = saved["step"], block, True
         elif self.ranks.is_main:
             logger.warning(
@@ -203,13 +214,25 @@ class Binding:
                 f"{name} generated without calling _calculate_rewards; the curriculum learns from its rewards. "
                 "Call TRL's method in your subclass, or detach()"
             )
+        if not self._are_ours:
+            raise CurriculaValueError(
+                f"{name} generated for other prompts than the curriculum drew: its _generate_and_score_completions "
+                "replaces the rows it is given. Pass them on, or detach()"
+            )
         if self._may_reorder and not _same_rows(output["completion_ids"], self._completion_ids):
             raise CurriculaValueError(
                 f"{name}._generate_and_score_completions returns other rows than were scored, or in another order; "
                 "the curriculum cannot tell which group they belong to. Keep TRL's rows, or detach()"
             )
 
-    def _tell(self, trainer: Any, tokens: np.ndarray) -> list[list[Any]]:
+    def _live(self, trainer: Any, output: dict[str, Any]) -> np.ndarray | None:
+        """Rollouts of all ranks that have a token to train on, shape (B,); None where all have."""
+        if not trainer.mask_truncated_completions:
+            return None
+        live = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1)
+        return self.ranks.gather(live).cpu().numpy()
+
+    def _tell(self, trainer: Any, tokens: np.ndarray, live: np.ndarray | None) -> list[list[Any]]:
         curriculum = self.curriculum
         assert curriculum is not None
         assert self._rewards is not None
@@ -221,6 +244,9 @@ class Binding:
         rewards[missing.all(axis=1)] = np.nan
         if clip := getattr(trainer, "reward_clip_range", None):
             rewards = rewards.clip(*clip)
+        if live is not None:
+            # A masked rollout has a reward and no gradient: it is no member of its group.
+            rewards[~live] = np.nan
         rewards_NG = rewards.reshape(-1, size)
         tokens_NG = tokens.reshape(-1, size)
         raw_NG = None if self._success_column is None else columns[:, self._success_column].reshape(-1, size)
@@ -238,42 +264,52 @@ class Binding:
         )
         return [[verdict.keep, verdict.reason] for verdict in verdicts]
 
-    def _save_state(self, trainer: Any, folder: Path) -> None:
+    def _save_state(self, trainer: Any, folder: Path) -> str:
+        """Saves, and returns a mark that ties the ranks' blocks to this state."""
         assert self._ahead is not None
-        save_state(
-            folder,
-            {
-                "curriculum": self._ahead.settled().state_dict(),
-                "ahead": self._ahead.state(),
-                "step": int(trainer._step),
-                "in_block": in_block(trainer),
-                "shape": block_shape(trainer),
-            },
-        )
+        state = {
+            "curriculum": self._ahead.settled().state_dict(),
+            "ahead": self._ahead.state(),
+            "step": int(trainer._step),
+            "global_step": int(trainer.state.global_step),
+            "in_block": in_block(trainer),
+            "shape": block_shape(trainer),
+        }
+        told = json.dumps([state["curriculum"]["rng"], state["curriculum"]["fingerprint"], state["step"]])
+        mark = hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+        save_state(folder, {**state, "mark": mark})
+        return mark
 
-    def _load_state(self, folder: Path) -> dict[str, Any] | None:
+    def _load_state(self, folder: Path, checkpoint: Path) -> dict[str, Any] | None:
         assert self._ahead is not None
         if not folder.is_dir():
             return None
         state = load_state(folder)
-        saved = _checked(state, folder)
+        saved = _checked(state, folder, checkpoint)
         self._ahead.load(state["curriculum"], state["ahead"])
         return saved
 
 
-def _checked(state: dict[str, Any], folder: Path) -> dict[str, Any]:
-    saved = {name: state.get(name) for name in ("step", "in_block", "shape")}
+def _checked(state: dict[str, Any], folder: Path, checkpoint: Path) -> dict[str, Any]:
+    saved = {name: state.get(name) for name in ("step", "in_block", "shape", "mark")}
     sound = (
         isinstance(saved["step"], int)
         and saved["step"] >= 0
         and isinstance(saved["in_block"], bool)
         and isinstance(saved["shape"], dict)
+        and isinstance(saved["mark"], str)
         and isinstance(state.get("curriculum"), dict)
         and isinstance(state.get("ahead"), list)
     )
     if not sound:
         raise CheckpointError(
             f"{folder}: expected step, in_block, shape, curriculum and ahead; got {saved}; resume from an older one"
+        )
+    step = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))["global_step"]
+    if state.get("global_step") != step:
+        raise CheckpointError(
+            f"{folder}: expected the curriculum of step {step}; got that of step {state.get('global_step')}; was it "
+            "copied from another checkpoint?"
         )
     return saved
 
@@ -293,6 +329,11 @@ def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
     if name not in names:
         known = ", ".join(names)
         raise CurriculaValueError(f"success.reward: no reward function is called {name!r}; there are {known}")
+    if names.count(name) > 1:
+        raise CurriculaValueError(
+            f"success.reward: {names.count(name)} reward functions are called {name!r}; give the one that is meant a "
+            "name of its own (its __name__)"
+        )
     return names.index(name)
 
 

@@ -4,6 +4,7 @@ TRL saves neither its micro-step counter nor these buffers, so a run that resume
 would generate again: other rollouts, and the saved ones lost. Each rank saves its own as safetensors.
 """
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ def in_block(trainer: Any) -> bool:
     return trainer._buffered_inputs is not None and trainer._step % every != 0
 
 
-def save_block(path: Path, buffered: list[dict[str, Any]]) -> None:
-    """Writes one rank's buffer: tensors as they are, other values as JSON. Atomic."""
+def save_block(path: Path, buffered: list[dict[str, Any]], mark: str) -> None:
+    """Writes one rank's buffer: tensors as they are, other values as JSON, and a digest of both and `mark`. Atomic."""
     tensors: dict[str, torch.Tensor] = {}
     plain: list[dict[str, Any]] = []
     for number, part in enumerate(buffered):
@@ -42,29 +43,45 @@ def save_block(path: Path, buffered: list[dict[str, Any]]) -> None:
         for name, value in part.items():
             if isinstance(value, torch.Tensor):
                 # The parts are views of one tensor, which the format refuses.
-                tensors[f"{number}/{name}"] = value.detach().clone().contiguous()
+                tensors[f"{number}/{name}"] = value.detach().to("cpu", copy=True).contiguous()
             else:
                 plain[number][name] = value
+    text = json.dumps(plain)
     temporary = path.with_suffix(".tmp")
-    save_file(tensors, temporary, metadata={"plain": json.dumps(plain)})
+    save_file(tensors, temporary, metadata={"plain": text, "digest": _digest(tensors, text, mark)})
     temporary.replace(path)
 
 
-def load_block(path: Path, device: torch.device) -> list[dict[str, Any]]:
-    """Reads what `save_block` wrote.
+def load_block(path: Path, device: torch.device, mark: str) -> list[dict[str, Any]]:
+    """Reads what `save_block` wrote under the same mark.
 
     Raises:
-        CheckpointError: The file is damaged.
+        CheckpointError: The file is damaged, or is that of another checkpoint.
     """
     try:
         with safe_open(path, framework="pt") as file:
-            parts: list[dict[str, Any]] = json.loads(file.metadata()["plain"])
-            for name in file.keys():  # noqa: SIM118  the reader is no mapping
-                number, _, column = name.partition("/")
-                parts[int(number)][column] = file.get_tensor(name).to(device)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError) as error:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  the reader is no mapping
+        if metadata["digest"] != _digest(tensors, metadata["plain"], mark):
+            raise ValueError(
+                "another digest than its content has: the file is damaged, or comes from another checkpoint"
+            )
+        parts: list[dict[str, Any]] = json.loads(metadata["plain"])
+        for name, tensor in tensors.items():
+            number, _, column = name.partition("/")
+            parts[int(number)][column] = tensor.to(device)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
         raise CheckpointError(
             f"{path}: expected the rollouts of an unfinished generation block; got {type(error).__name__}: {error}. "
             "Resume from an earlier checkpoint."
         ) from error
     return parts
+
+
+def _digest(tensors: dict[str, torch.Tensor], plain: str, mark: str) -> str:
+    digest = hashlib.blake2b(f"{mark}\n{plain}".encode(), digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,6 +1,8 @@
 """What happens at the start of a run: the last checks, the mix said once and saved, trackers joined."""
 
+import io
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,9 @@ class CurriculumCallback(TrainerCallback):
         if self._binding.curriculum is None:
             return
         text = resolved(self._binding.config, self._binding.curriculum.pool.environments)
-        print(_banner(self._binding), flush=True)
+        banner = _banner(self._binding)
+        _make_printable(banner)
+        print(banner, flush=True)
         logger.info("resolved mix:\n%s", text)
         _save_mix(Path(args.output_dir) / FOLDER / "mix.yaml", text)
         self._trackers = [
@@ -55,6 +59,15 @@ class CurriculumCallback(TrainerCallback):
         for tracker in self._trackers:
             tracker.finish()
         self._trackers = []
+
+
+def _make_printable(text: str) -> None:
+    # TRL prints metrics by name: the name of an environment must not end a run on a terminal that cannot show it.
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _banner(binding: Binding) -> str:

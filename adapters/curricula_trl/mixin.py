@@ -16,6 +16,7 @@ from curricula.tracking import metric_names
 from curricula_trl.binding import Binding
 
 PREFIX = "curriculum/"
+_SELDOM = {"repeats", "expired", "duplicates", "single", "unscorable", "error", "stale", "cancelled"}
 
 
 class CurriculumMixin:
@@ -38,7 +39,7 @@ class CurriculumMixin:
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         if self._curricula is not None and self.model.training:
-            self._curricula.capture(rewards, completion_ids_list)
+            self._curricula.capture(inputs, rewards, completion_ids_list)
         return rewards
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -72,9 +73,11 @@ class CurriculumMixin:
 
 
 def prefixed(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Metrics under names that every tracker takes, whatever the environments are called."""
+    """Metrics under names that every tracker takes; counts of what went wrong only once there are any."""
     names = _safe_names(tuple(metrics))
-    return {names[name]: value for name, value in metrics.items()}
+    return {
+        names[name]: value for name, value in metrics.items() if value != 0 or name.rpartition("/")[2] not in _SELDOM
+    }
 
 
 @lru_cache(maxsize=8)

@@ -1,12 +1,16 @@
 """The drop-in in real TRL trainers: which prompts are generated for, and that nothing else changes."""
 
+import io
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from datasets import Dataset
-from host import ENVIRONMENTS, Trace, dataset, reward, trainer, weights_digest
+from host import ENVIRONMENTS, Trace, dataset, model, reward, trainer, weights_digest
 from trl import GRPOTrainer, RLOOTrainer
 
 from curricula_trl import CurriculumGRPOTrainer, CurriculumSampler, detach
@@ -295,3 +299,69 @@ def test_resolved_mix_is_printed_and_saved(tmp_path: Path, capsys: pytest.Captur
     assert "easy" in printed
     saved = CurriculumSampler.from_yaml(tmp_path / "curricula" / "mix.yaml")
     assert saved.config.environments["easy"].share.cap == 0.5
+
+
+def test_a_terminal_that_cannot_show_a_name_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", bare)
+    host = trainer(tmp_path, train_dataset=dataset({"日本": 8, "easy": 8}))
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 8
+
+
+def test_masked_rollouts_are_no_members_of_their_group(tmp_path: Path) -> None:
+    def varied(completions: list[str], **_: Any) -> list[float]:
+        return [float(index % 2) for index, _ in enumerate(completions)]
+
+    host = trainer(tmp_path, reward_funcs=varied, mask_truncated_completions=True, max_completion_length=2)
+    sampler = CurriculumSampler().attach(host)
+    told: list[Any] = []
+    tell = sampler.curriculum.tell
+    sampler.curriculum.tell = lambda outcomes: told.extend(outcomes) or tell(outcomes)
+    host.train()
+    clipped = [entry["completions/clipped_ratio"] for entry in host.state.log_history if "loss" in entry]
+    dead = np.isnan([outcome.rewards for outcome in told]).reshape(4, -1).mean(axis=1)
+    assert max(clipped) > 0.5
+    np.testing.assert_allclose(dead, clipped)
+
+
+@pytest.mark.parametrize("loss", ["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"])
+def test_every_loss_trains(tmp_path: Path, loss: str) -> None:
+    extra = {"importance_sampling_level": "sequence"} if loss == "luspo" else {}
+    if loss == "cispo":
+        extra["epsilon_high"] = 5.0
+    host = trainer(tmp_path, loss_type=loss, max_steps=2, **extra)
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 4
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_every_scale_trains(tmp_path: Path, scale: str) -> None:
+    host = trainer(tmp_path, scale_rewards=scale, max_steps=2)
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    assert sampler.metrics()["told"] == 4
+
+
+def test_rloo_keeps_its_penalty_where_rewards_are_all_alike(tmp_path: Path) -> None:
+    def alike(completions: list[str], **_: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    source = tmp_path / "model"
+    model().save_pretrained(source)
+    gradients = []
+    for attach in (False, True):
+        host = trainer(tmp_path / str(attach), RLOOTrainer, model=str(source), reward_funcs=alike, beta=0.5, bf16=False)
+        # Away from the reference, so that there is something to penalise.
+        with torch.no_grad():
+            host.model.lm_head.weight.mul_(3.0)
+        if attach:
+            CurriculumSampler().attach(host)
+        host.train()
+        gradients.append([entry["grad_norm"] for entry in host.state.log_history if "loss" in entry])
+    assert min(gradients[0]) > 0
+    assert min(gradients[1]) > 0

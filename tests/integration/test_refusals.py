@@ -167,3 +167,53 @@ def test_mix_with_two_environments_needs_their_column(tmp_path: Path) -> None:
 
 def test_tokenizer_is_the_alphabet() -> None:
     assert tokenizer().decode(tokenizer()("12+a")["input_ids"]).replace(" ", "") == "12+a"
+
+
+def test_rewards_without_a_common_scale_need_a_success(tmp_path: Path) -> None:
+    def length(completions: list[str], **_: Any) -> list[float]:
+        return [-0.1 * len(text) for text in completions]
+
+    settings = {"reward_funcs": [reward, length], "multi_objective_aggregation": "normalize_then_sum"}
+    with refused(r"normalize_then_sum.*no common scale.*success: \{reward: NAME\}, of reward, length"):
+        CurriculumSampler().attach(trainer(tmp_path, **settings))
+    host = trainer(tmp_path, **settings)
+    CurriculumSampler({"success": {"reward": "reward"}}).attach(host)
+    host.train()
+
+
+def test_two_rewards_of_one_name(tmp_path: Path) -> None:
+    with refused("success.reward: 2 reward functions are called 'reward'"):
+        CurriculumSampler({"success": {"reward": "reward"}}).attach(trainer(tmp_path, reward_funcs=[reward, reward]))
+
+
+class Reorders(GRPOTrainer):
+    """Gives rows back in another order."""
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        output = super()._generate_and_score_completions(inputs)
+        return {name: value.flip(0) if getattr(value, "ndim", 0) else value for name, value in output.items()}
+
+
+def test_trainer_that_moves_rows(tmp_path: Path) -> None:
+    host = trainer(tmp_path, Reorders)
+    before = weights_digest(host)
+    CurriculumSampler().attach(host)
+    with refused("Reorders._generate_and_score_completions returns other rows"):
+        host.train()
+    assert weights_digest(host) == before
+
+
+class Swaps(GRPOTrainer):
+    """Generates for prompts of its own choice."""
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        return super()._generate_and_score_completions([dict(self.train_dataset[0]) for _ in inputs])
+
+
+def test_trainer_that_swaps_prompts(tmp_path: Path) -> None:
+    host = trainer(tmp_path, Swaps)
+    before = weights_digest(host)
+    CurriculumSampler().attach(host)
+    with refused("Swaps.*other prompts than the curriculum drew"):
+        host.train()
+    assert weights_digest(host) == before

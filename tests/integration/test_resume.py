@@ -112,3 +112,23 @@ def test_checkpoints_hold_no_pickle_of_ours(tmp_path: Path) -> None:
     run(tmp_path, steps_per_generation=3)
     files = sorted(path.name for path in (tmp_path / "checkpoint-4" / "curricula").iterdir())
     assert files == ["arrays.npz", "block-0.safetensors", "state.json"]
+
+
+def test_a_block_of_another_run_or_step_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "a", steps_per_generation=3)
+    run(tmp_path / "b", steps_per_generation=3, seed=11)
+    block = Path("checkpoint-4") / "curricula" / "block-0.safetensors"
+    for other in (tmp_path / "b" / block, tmp_path / "a" / "checkpoint-5" / "curricula" / "block-0.safetensors"):
+        folder = tmp_path / f"from-{other.parts[-4]}"
+        shutil.copytree(tmp_path / "a" / "checkpoint-4", folder / "checkpoint-4")
+        shutil.copy(other, folder / block)
+        with pytest.raises(CurriculaError, match=r"block-0.safetensors: expected the rollouts"):
+            run(folder, str(folder / "checkpoint-4"), steps_per_generation=3)
+
+
+def test_a_curriculum_of_another_step_is_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    shutil.rmtree(tmp_path / "checkpoint-4" / "curricula")
+    shutil.copytree(tmp_path / "checkpoint-2" / "curricula", tmp_path / "checkpoint-4" / "curricula")
+    with pytest.raises(CurriculaError, match="expected the curriculum of step 4; got that of step 2"):
+        run(tmp_path, str(tmp_path / "checkpoint-4"))
