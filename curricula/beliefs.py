@@ -64,15 +64,18 @@ class DecayedBeta:
         alpha, beta = self.posterior(rows)
         return alpha / (alpha + beta)
 
-    def pool_means(self) -> Floats:
-        """Mean of the beliefs over the eligible prompts of each environment, shape (E,); O(levels)."""
+    def pool_means(self, windows_E2: Rows) -> Floats:
+        """Mean of the beliefs over the eligible prompts of each environment, shape (E,); O(levels).
+
+        Args:
+            windows_E2: Shape (E, 2), the range of eligible blocks of each environment.
+        """
         if len(self.prior_B) == len(self.first_E2):
             return (self.environment_means() * self.prior_B + self.evidence_B) / self.pool.block_sizes
         # Sums over each environment's range of blocks are differences of running sums.
         columns = np.stack([self.prior_B, self.evidence_B, self.pool.block_sizes])
         running = np.concatenate([np.zeros((3, 1)), columns.cumsum(axis=1)], axis=1)
-        windows = self.pool.windows_E2
-        prior, evidence, sizes = running[:, windows[:, 1]] - running[:, windows[:, 0]]
+        prior, evidence, sizes = running[:, windows_E2[:, 1]] - running[:, windows_E2[:, 0]]
         return (self.environment_means() * prior + evidence) / sizes
 
     def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:

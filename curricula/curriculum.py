@@ -17,10 +17,11 @@ from curricula.outcomes import stack
 from curricula.planning import Planner
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
-from curricula.restoring import log_changes, read_json, read_rng, read_windows, rng_state
+from curricula.restoring import changed, log_changes, read_json, read_rng, read_windows, rng_state
 from curricula.stateful import MOST, Reader
 from curricula.success import SuccessMode
 from curricula.tickets import Ticket, Tickets
+from curricula.windows import Windows
 
 Floats = NDArray[np.float64]
 
@@ -39,10 +40,11 @@ class Curriculum:
     Args:
         pool: The prompts.
         config: The mix; a mapping is validated, None takes every default.
-        seed: Of the only generator.
+        seed: Of the only generator; None takes the mix's `seed`.
 
     Raises:
         ConfigError: A mix that does not fit the schema or the pool.
+        CurriculaValueError: Levels that the pool does not have.
 
     >>> curriculum = Curriculum(PromptPool(["sums", "sums", "maths", "maths"]), seed=7)
     >>> draws = curriculum.ask(2, group_size=4)
@@ -52,16 +54,17 @@ class Curriculum:
     """
 
     def __init__(
-        self, pool: PromptPool, config: CurriculumConfig | Mapping[str, Any] | None = None, seed: int = 0
+        self, pool: PromptPool, config: CurriculumConfig | Mapping[str, Any] | None = None, seed: int | None = None
     ) -> None:
         self.pool = pool
         self.config = as_config(config)
+        seed = self.config.seed if seed is None else seed
         self._floors, self._caps = resolve_bounds(self.config, pool.environments)
         self._base = base_mix(self.config, pool.sizes)
-        if pool.has_levels:
-            for name, environment in self.config.environments.items():
-                if environment.levels is not None:
-                    pool.set_window(name, *environment.levels)
+        self._windows = Windows(pool)
+        for name, environment in self.config.environments.items():
+            if environment.levels is not None:
+                self._windows.set(name, *environment.levels)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._planner = Planner(pool, self.config.curriculum)
         self._learner = Learner(pool, self.config, self._base)
@@ -105,7 +108,9 @@ class Curriculum:
             self._counts["expired"] += 1
             self._learner.monitor.count("expired", ticket.code)
         self._shares = self._compute_shares(self._rng)
-        choices = self._planner.plan(n, group_size, self._shares, self._tickets, self._learner, self._rng)
+        choices = self._planner.plan(
+            n, group_size, self._shares, self._windows.spans, self._tickets, self._learner, self._rng
+        )
         draws: list[Draw] = []
         asks = self._counts["asks"]
         for choice in choices:
@@ -157,7 +162,8 @@ class Curriculum:
         if scored:
             known = cast(list[Ticket], [tickets[place] for place in scored])
             drawn = np.array([outcomes[place].ticket is not None for place in scored])
-            for place, verdict in zip(scored, self._learner.learn(batch, np.array(scored), known, drawn), strict=True):
+            judged = self._learner.learn(batch, np.array(scored), known, drawn, self._windows.blocks_E2)
+            for place, verdict in zip(scored, judged, strict=True):
                 verdicts[place] = verdict
         return cast(list[Verdict], verdicts)
 
@@ -209,6 +215,24 @@ class Curriculum:
         """Each environment's share of the draws, as of the last ask; before any, as it would be without evidence."""
         return {name: float(share) for name, share in zip(self.pool.environments, self._shares, strict=True)}
 
+    def window(self, environment: str) -> tuple[int, int]:
+        """Lowest and highest level of an environment that draws are made from; (0, 0) where prompts have no levels.
+
+        Raises:
+            CurriculaValueError: No environment of the pool.
+        """
+        return self._windows.get(environment)
+
+    def set_window(self, environment: str, low: int, high: int) -> None:
+        """Draw only levels low to high (both included) of an environment from now on.
+
+        Other curricula on the same pool are not touched; `state_dict` holds the window.
+
+        Raises:
+            CurriculaValueError: An unknown environment, prompts without levels, or a window that holds no prompt.
+        """
+        self._windows.set(environment, low, high)
+
     def metrics(self) -> dict[str, float]:
         """Flat metrics: of the whole by plain names, of an environment as `NAME/metric`."""
         rate = "mean_reward" if self._learner.rule.mode == "informative" else "success"
@@ -227,7 +251,7 @@ class Curriculum:
             "rng": rng_state(self._rng),
             "shares": self._shares.copy(),
             "counts": dict(self._counts),
-            "windows": {name: list(self.pool.window(name)) for name in self.pool.environments},
+            "windows": {name: list(self._windows.get(name)) for name in self.pool.environments},
             "learner": self._learner.state_dict(),
             "tickets": self._tickets.state_dict(),
         }
@@ -255,11 +279,17 @@ class Curriculum:
         learner.load(reader.section("learner"))
         tickets.load(reader.section("tickets"), counts["asks"])
         saved = read_json(reader, "config")
+        mix = json.loads(self._mix())
+        if changed(saved, mix, "success"):
+            learner.start_afresh()
+        for code, name in enumerate(self.pool.environments):
+            # Levels that the mix now gives anew are meant; else the run goes on with those it had come to.
+            if changed(saved, mix, "environments", name, "levels"):
+                windows.copy(self._windows, code)
         # Everything is checked: from here on, state changes.
-        for name, window in windows.items():
-            self.pool.set_window(name, *window)
-        self._rng, self._shares, self._counts, self._learner, self._tickets = rng, shares, counts, learner, tickets
-        log_changes(saved, json.loads(self._mix()))
+        self._rng, self._shares, self._counts, self._windows = rng, shares, counts, windows
+        self._learner, self._tickets = learner, tickets
+        log_changes(saved, mix)
 
     def _mix(self) -> str:
         """The part of the mix that is read here; what hosts read may hold objects that are not JSON."""

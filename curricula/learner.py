@@ -1,5 +1,6 @@
 """What is learned from outcomes: each is judged once, then teaches every part in one update."""
 
+import logging
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,8 @@ from curricula.tickets import Ticket
 
 Floats = NDArray[np.float64]
 
+_logger = logging.getLogger("curricula")
+
 
 class Learner:
     """The parts that learn, and the order in which they do."""
@@ -35,13 +38,28 @@ class Learner:
         )
         self.rule = SuccessRule(config.success)
         self.monitor = Monitor(pool.environments, base, config.monitor.window)
-        self._filter = ZeroVariance(selection.filters[0].tolerance) if selection.filters else ZeroVariance()
+        # Dropped by any filter is dropped by the most tolerant one.
+        tolerances = [chosen.tolerance for chosen in selection.filters]
+        self._filter = ZeroVariance(max(tolerances)) if tolerances else ZeroVariance()
         self._drops = bool(selection.filters)
 
     def learn(
-        self, batch: OutcomeBatch, places: NDArray[np.int64], tickets: list[Ticket], drawn: NDArray[np.bool_]
+        self,
+        batch: OutcomeBatch,
+        places: NDArray[np.int64],
+        tickets: list[Ticket],
+        drawn: NDArray[np.bool_],
+        windows_E2: NDArray[np.int64],
     ) -> list[Verdict]:
-        """Judge scored groups, and teach every part in one update each."""
+        """Judge scored groups, and teach every part in one update each.
+
+        Args:
+            batch: All outcomes of a tell.
+            places: Shape (K,), those of them that are scored.
+            tickets: What each of the K groups was drawn for.
+            drawn: Shape (K,), False for outcomes from elsewhere: they teach, and are no part of this run's account.
+            windows_E2: Shape (E, 2), the range of eligible blocks of each environment.
+        """
         rewards = batch.rewards_KG[places]
         results = rewards
         if batch.given_K.any():
@@ -61,12 +79,13 @@ class Learner:
         live = ~np.isnan(results)
         members = live.sum(axis=1)
         codes = np.array([ticket.code for ticket in tickets])
-        for code, verdict in zip(codes.tolist(), verdicts, strict=True):
-            self.monitor.count("kept" if verdict.keep else cast(Event, verdict.reason), code)
+        for code, verdict, counts in zip(codes.tolist(), verdicts, drawn.tolist(), strict=True):
+            if counts:
+                self.monitor.count("kept" if verdict.keep else cast(Event, verdict.reason), code)
         self.monitor.trained.extend(
             [c for c, v, d in zip(codes.tolist(), verdicts, drawn, strict=True) if v.keep and d]
         )
-        np.add.at(self.monitor.tokens_E, codes, batch.tokens_K[places])
+        np.add.at(self.monitor.tokens_E, codes, np.where(drawn, batch.tokens_K[places], 0.0))
         scored = members if judged is results else (~np.isnan(judged)).sum(axis=1)
         if not scored.any():
             return verdicts
@@ -80,7 +99,7 @@ class Learner:
         if self.rule.mode == "informative":
             taught, passed, tried = paired, mixed * 1.0, np.ones(rows.size)
         else:
-            corrected = self.beliefs.pool_means()[codes] + value - self.beliefs.mean(rows)
+            corrected = self.beliefs.pool_means(windows_E2)[codes] + value - self.beliefs.mean(rows)
             taught, tried = rated, members * 1.0
         seen = rated & drawn
         kept = np.array([verdict.keep for verdict in verdicts])
@@ -91,6 +110,13 @@ class Learner:
         self.costs.update(rows[live_K], batch.tokens_K[places][live_K], batch.counted_K[places][live_K])
         self.bandit.update(codes[paired], mixed[paired])
         return verdicts
+
+    def start_afresh(self) -> None:
+        """Forget what was believed of pass rates, when they come to be measured in another way."""
+        self.beliefs.clear()
+        self.monitor.clear()
+        self.rule = SuccessRule(self.rule.config)
+        _logger.warning("success is measured in another way than in the saved run: beliefs and rates start afresh")
 
     def _verdict(self, judgement: Judgement) -> Verdict:
         if judgement == "zero_variance" and not self._drops:

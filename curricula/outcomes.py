@@ -1,5 +1,6 @@
 """Outcomes as arrays: checked once, then every part works on all groups of a tell together."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -11,6 +12,8 @@ from curricula.errors import CurriculaValueError
 from curricula.records import GroupOutcome
 
 Floats = NDArray[np.float64]
+
+_logger = logging.getLogger("curricula")
 
 _MOST = 1e100  # sums and squares of rewards must stay finite too
 
@@ -38,7 +41,7 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
     """Check the values of outcomes and stack them.
 
     Raises:
-        CurriculaValueError: Infinite rewards or successes, or tokens that are negative or infinite.
+        CurriculaValueError: Tokens that are negative or infinite.
     """
     count = len(outcomes)
     widest = max((len(_floats(outcome.rewards)) for outcome in outcomes), default=1)
@@ -55,9 +58,11 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
             given[place] = True
         if outcome.tokens is not None:
             tokens[place, :size] = outcome.tokens
-    _require(outcomes, ~(np.abs(rewards) > _MOST), rewards, "rewards", "finite numbers, NaN where unscorable")
-    if given.any():
-        _require(outcomes, ~(np.abs(successes) > _MOST), successes, "successes", "finite numbers, NaN where unscorable")
+    for name, values in (("rewards", rewards), ("successes", successes)):
+        wild = np.abs(values) > _MOST
+        if wild.any():
+            values[wild] = np.nan
+            _logger.warning("%d %s are infinite or beyond %g: taken as unscorable", int(wild.sum()), name, _MOST)
     known = ~np.isnan(tokens)
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
     return OutcomeBatch(rewards, successes, given, np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)

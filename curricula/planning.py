@@ -65,6 +65,7 @@ class Planner:
         count: int,
         group_size: int,
         shares: Floats,
+        spans: list[tuple[int, int]],
         tickets: Tickets,
         learner: Learner,
         rng: np.random.Generator,
@@ -75,11 +76,11 @@ class Planner:
             count: How many.
             group_size: Rollouts per group.
             shares: Shape (E,), of sum 1.
+            spans: Range of eligible positions of each environment.
             tickets: What is in flight.
             learner: What is believed of pass rates and costs.
             rng: The only source of randomness.
         """
-        spans = [self.pool.span(code) for code in range(len(shares))]
         taken = [tickets.taken(code, *span) for code, span in enumerate(spans)]
         free = np.array([stop - start - len(out) for (start, stop), out in zip(spans, taken, strict=True)])
         fresh = settle(allocate(shares, count, rng), free, shares, rng)

@@ -19,13 +19,15 @@ class PromptPool:
     """Columns of N prompts, grouped so that drawing from an environment costs the same at any N.
 
     Rows are ordered by (environment, level); the eligible levels of an environment are then one contiguous
-    span of positions, and candidates are integers in that span.
+    span of positions, and candidates are integers in that span. A pool never changes: which levels are eligible is
+    state of each `Curriculum` on it.
 
     Args:
         environments: Shape (N,), names; dictionary-encoded pyarrow arrays are taken without expansion.
         keys: Shape (N,), stable identities; duplicates get an ordinal. None hashes `texts`, else counts rows.
         texts: Shape (N,), the prompts as text.
-        features: Shape (N, D), anything that predicts difficulty.
+        features: Shape (N, D), anything that predicts difficulty. Kept for predictors; no rule of this version reads
+            it.
         levels: Shape (N,), integers, the difficulty of procedural prompts.
 
     Raises:
@@ -67,14 +69,12 @@ class PromptPool:
             self.blocks = blocks.reshape(-1).astype(np.int32)
             self.block_codes, self.block_levels = pairs // reach, pairs % reach + lowest
         self.block_sizes = np.bincount(self.blocks, minlength=len(self.block_codes))
-        self._edges = np.concatenate([[0], np.cumsum(self.block_sizes)])
+        self.edges = np.concatenate([[0], np.cumsum(self.block_sizes)])
         self._order = _grouped(self.blocks)
-        # Blocks are sorted by environment, so each environment is a range of blocks.
-        self._first_block = np.searchsorted(self.block_codes, np.arange(count + 1))
+        # Blocks are sorted by environment, so each environment is a range of blocks: shape (E, 2).
+        first_block = np.searchsorted(self.block_codes, np.arange(count + 1))
+        self.block_ranges_E2: NDArray[np.int64] = np.stack([first_block[:-1], first_block[1:]], axis=1)
         self._code = {name: code for code, name in enumerate(self.environments)}
-        # Ranges of eligible blocks, shape (E, 2), and the spans of positions that they cover.
-        self.windows_E2 = np.stack([self._first_block[:-1], self._first_block[1:]], axis=1)
-        self._spans: list[tuple[int, int]] = [(int(a), int(b)) for a, b in self._edges[self.windows_E2]]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -82,8 +82,8 @@ class PromptPool:
     @property
     def sizes(self) -> dict[str, int]:
         """Prompts per environment, eligible or not."""
-        edges = self._edges[self._first_block]
-        return {name: int(edges[code + 1] - edges[code]) for name, code in self._code.items()}
+        starts, stops = self.edges[self.block_ranges_E2.T]
+        return {name: int(stops[code] - starts[code]) for name, code in self._code.items()}
 
     @property
     def fingerprint(self) -> str:
@@ -114,25 +114,9 @@ class PromptPool:
             names = ", ".join(self.environments)
             raise CurriculaValueError(f"expected an environment of the pool ({names}); got {environment!r}") from None
 
-    def window(self, environment: str) -> tuple[int, int]:
-        """Lowest and highest eligible level of an environment; (0, 0) where the pool has no levels."""
-        low, high = self.windows_E2[self.code(environment)]
-        return int(self.block_levels[low]), int(self.block_levels[high - 1])
-
-    def set_window(self, environment: str, low: int, high: int) -> None:
-        """Make levels low to high (both included) the eligible ones.
-
-        Raises:
-            CurriculaValueError: A window that holds no prompt.
-        """
-        code, (first, last) = self.code(environment), self.find_window(environment, low, high)
-        self.windows_E2[code] = first, last
-        self._spans[code] = int(self._edges[first]), int(self._edges[last])
-
     def find_window(self, environment: str, low: int, high: int) -> tuple[int, int]:
         """Range of blocks of levels low to high; CurriculaValueError where it holds no prompt."""
-        code = self.code(environment)
-        first, last = int(self._first_block[code]), int(self._first_block[code + 1])
+        first, last = self.block_ranges_E2[self.code(environment)].tolist()
         levels = self.block_levels[first:last]
         start, stop = np.searchsorted(levels, low, side="left"), np.searchsorted(levels, high, side="right")
         if start >= stop:
@@ -141,10 +125,6 @@ class PromptPool:
                 f"{levels[-1]}; got {low} to {high}"
             )
         return first + int(start), first + int(stop)
-
-    def span(self, code: int) -> tuple[int, int]:
-        """Range of the eligible positions of an environment."""
-        return self._spans[code]
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows at these positions of the grouped order."""
@@ -155,7 +135,7 @@ class PromptPool:
         if self._order is None:
             return row
         block = self.blocks[row]
-        start, stop = self._edges[block], self._edges[block + 1]
+        start, stop = self.edges[block], self.edges[block + 1]
         # A wider integer than the array's would make searchsorted copy the array.
         return int(start + np.searchsorted(self._order[start:stop], self._order.dtype.type(row)))
 

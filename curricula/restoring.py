@@ -11,6 +11,7 @@ import numpy as np
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
+from curricula.windows import Windows
 
 _logger = logging.getLogger("curricula")
 
@@ -46,18 +47,17 @@ def read_rng(reader: Reader) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def read_windows(reader: Reader, pool: PromptPool) -> dict[str, tuple[int, int]]:
+def read_windows(reader: Reader, pool: PromptPool) -> Windows:
     """Eligible levels of every environment; raises CheckpointError where one holds no prompt."""
-    windows: dict[str, tuple[int, int]] = {}
-    for name in pool.environments:
+    windows = Windows(pool)
+    for code, name in enumerate(pool.environments):
         value = reader.raw(name)
         items = cast(list[Any], value) if isinstance(value, (list, tuple)) else []
         reader.ensure(name, "two levels", len(items) == 2 and all(type(item) is int for item in items))
         try:
-            pool.find_window(name, *items)
+            windows.restore(code, pool.find_window(name, *items))
         except (CurriculaValueError, OverflowError) as error:
             raise CheckpointError(f"{reader.place}.{name}: {error}") from error
-        windows[name] = (items[0], items[1])
     return windows
 
 
@@ -86,3 +86,11 @@ def _leaves(value: object, place: str = "") -> dict[str, Any]:
     for name, item in cast(Mapping[str, Any], value).items():
         leaves |= _leaves(item, f"{place}.{name}" if place else str(name))
     return leaves
+
+
+def changed(saved: Any, mix: Any, *path: str) -> bool:
+    """Whether two mixes differ at a key, as far as the saved one tells."""
+    for name in path:
+        saved = cast(dict[str, Any], saved).get(name) if isinstance(saved, dict) else None
+        mix = cast(dict[str, Any], mix).get(name) if isinstance(mix, dict) else None
+    return mix is not None and saved != mix

@@ -12,6 +12,7 @@ from curricula.stateful import Reader
 Floats = NDArray[np.float64]
 SuccessMode = Literal["rate", "signed", "threshold", "range", "informative"]
 
+_ROUNDING = 1e-6  # hosts weigh and sum rewards in float32: 0.6 + 0.4 is 1.00000003 there, and 0.9 is 0.89999998
 _logger = logging.getLogger("curricula")
 
 
@@ -48,8 +49,8 @@ class SuccessRule:
         if before in ("threshold", "range", "informative"):
             return False
         seen = rewards[~np.isnan(rewards)]
-        self._unit = self._unit and bool(((seen >= 0.0) & (seen <= 1.0)).all())
-        self._signed = self._signed and bool((np.abs(seen) == 1.0).all())
+        self._unit = self._unit and bool(((seen >= -_ROUNDING) & (seen <= 1.0 + _ROUNDING)).all())
+        self._signed = self._signed and bool((np.abs(np.abs(seen) - 1.0) <= _ROUNDING).all())
         if self.mode == before:
             return False
         if self.mode == "signed":
@@ -68,11 +69,15 @@ class SuccessRule:
         """Successes in [0, 1] of the same shape, NaN kept; in informative mode the rewards themselves."""
         mode = self.mode
         if mode == "threshold":
-            return np.where(np.isnan(rewards), np.nan, (rewards >= (self.config.threshold or 0.0)).astype(np.float64))
+            threshold = self.config.threshold or 0.0
+            least = threshold - _ROUNDING * max(1.0, abs(threshold))
+            return np.where(np.isnan(rewards), np.nan, (rewards >= least).astype(np.float64))
         if mode == "range":
             low, high = self.config.range or (0.0, 1.0)
             return np.clip((rewards - low) / (high - low), 0.0, 1.0)
-        return (rewards + 1.0) / 2.0 if mode == "signed" else rewards
+        if mode == "informative":
+            return rewards
+        return np.clip((rewards + 1.0) / 2.0 if mode == "signed" else rewards, 0.0, 1.0)
 
     def state_dict(self) -> dict[str, Any]:
         """What kinds of rewards are still possible."""

@@ -62,7 +62,7 @@ class CurriculumMachine(RuleBasedStateMachine):
     def eligible(self, row):
         if self.levels is None:
             return True
-        low, high = self.curriculum.pool.window(NAMES[row])
+        low, high = self.curriculum.window(NAMES[row])
         return low <= self.levels[row] <= high
 
     @rule(data=st.data(), late=st.booleans(), tokens=st.booleans())
@@ -131,7 +131,7 @@ class CurriculumMachine(RuleBasedStateMachine):
     @rule(low=st.integers(0, 2), width=st.integers(0, 2))
     def move_the_window(self, low, width):
         for name in "ab":
-            self.curriculum.pool.set_window(name, low, low + width)
+            self.curriculum.set_window(name, low, low + width)
 
     @rule(seed=seeds, on_disk=st.booleans())
     def resume(self, seed, on_disk):
@@ -165,7 +165,7 @@ class CurriculumMachine(RuleBasedStateMachine):
         belief = self.curriculum.beliefs(range(len(NAMES)))
         assert ((belief.mean > 0) & (belief.mean < 1) & (belief.std > 0)).all()
         assert sum(self.curriculum.shares().values()) == pytest.approx(1)
-        means = self.curriculum._learner.beliefs.pool_means()
+        means = self.curriculum._learner.beliefs.pool_means(self.curriculum._windows.blocks_E2)
         for code, name in enumerate("abc"):
             rows = [row for row in range(len(NAMES)) if NAMES[row] == name and self.eligible(row)]
             assert means[code] == pytest.approx(belief.mean[rows].mean())

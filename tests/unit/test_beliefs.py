@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from curricula import PromptPool
 from curricula.beliefs import DecayedBeta
 from curricula.config import BeliefConfig
+from curricula.windows import Windows
 
 NAMES = ["a", "b"] * 6
 LEVELS = [0, 0, 1, 1, 2, 2] * 2
@@ -63,11 +64,12 @@ visits = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 6), st.integers(1
 @settings(max_examples=200)
 def test_pool_means_equal_a_pass_over_all_prompts(history, leveled):
     beliefs = fresh(LEVELS if leveled else None)
+    windows = Windows(beliefs.pool)
     if leveled:
-        beliefs.pool.set_window("b", 1, 2)
+        windows.set("b", 1, 2)
     tell(beliefs, *[(row, min(passed, tried), tried) for row, passed, tried in history])
-    for code, mean in enumerate(beliefs.pool_means()):
-        rows = beliefs.pool.rows(np.arange(*beliefs.pool.span(code)))
+    for code, mean in enumerate(beliefs.pool_means(windows.blocks_E2)):
+        rows = beliefs.pool.rows(np.arange(*windows.spans[code]))
         assert mean == pytest.approx(float(beliefs.mean(rows).mean()))
     assert beliefs.visited == len({row for row, _, _ in history})
 
@@ -81,7 +83,8 @@ def test_one_batch_equals_one_by_one(history):
         tell(apart, visit)
     np.testing.assert_allclose(together.passed, apart.passed, rtol=1e-6)
     np.testing.assert_allclose(together.tried, apart.tried, rtol=1e-6)
-    np.testing.assert_allclose(together.pool_means(), apart.pool_means(), rtol=0.05)
+    means = [beliefs.pool_means(beliefs.pool.block_ranges_E2) for beliefs in (together, apart)]
+    np.testing.assert_allclose(*means, rtol=0.05)
 
 
 def test_clear_forgets_everything():
@@ -89,4 +92,4 @@ def test_clear_forgets_everything():
     tell(beliefs, (0, 1, 4), (3, 2, 2))
     beliefs.clear()
     assert beliefs.visited == 0
-    np.testing.assert_array_equal(beliefs.pool_means(), [0.5, 0.5])
+    np.testing.assert_array_equal(beliefs.pool_means(beliefs.pool.block_ranges_E2), [0.5, 0.5])

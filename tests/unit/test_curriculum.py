@@ -138,8 +138,6 @@ def test_a_tell_after_cancel_teaches_nothing():
         (GroupOutcome(-1, MIXED), r"got -1"),
         (GroupOutcome(None, MIXED, index=9), r"outcome 1: expected an index in \[0, 9\); got 9"),
         (GroupOutcome(None, MIXED, index=-1), r"got -1"),
-        (GroupOutcome(1, [0, np.inf]), r"outcome 1 \(ticket 1\): expected rewards"),
-        (GroupOutcome(1, [0, 1], successes=[0, -np.inf]), r"expected successes"),
         (GroupOutcome(1, [0, 1], tokens=[4, -1]), r"expected tokens"),
     ],
 )
@@ -356,3 +354,64 @@ def test_groups_that_the_named_success_does_not_score_are_filtered_on_their_rewa
     assert metrics["rated/success_drawn"] == 0.25
     assert metrics["other/kept"] > 0
     assert "other/success_drawn" not in metrics
+
+
+def test_infinite_rewards_are_unscorable_and_said(caplog):
+    curriculum = Curriculum(PromptPool(["a"] * 9))
+    first, second = curriculum.ask(2, group_size=4)
+    outcomes = [GroupOutcome(first.ticket, [np.inf, 0, 1, 0]), GroupOutcome(second.ticket, [-np.inf] * 4)]
+    assert [verdict.reason for verdict in curriculum.tell(outcomes)] == ["informative", "unscorable"]
+    assert "5 rewards are infinite" in caplog.text
+
+
+def test_every_filter_acts():
+    mix = {"curriculum": {"filters": [{"type": "zero_variance"}, {"type": "zero_variance", "tolerance": 0.9}]}}
+    curriculum = Curriculum(PromptPool(["a"] * 9), mix)
+    (draw,) = curriculum.ask(1, group_size=4)
+    assert not curriculum.tell([GroupOutcome(draw.ticket, [0, 0.5, 0, 0])])[0].keep
+
+
+def test_the_mix_names_the_seed():
+    pool = PromptPool(["a"] * 99)
+    drawn = [[d.index for d in Curriculum(pool, {"seed": seed}).ask(4, group_size=2)] for seed in (5, 6, 5)]
+    assert drawn[0] != drawn[1]
+    assert drawn[0] == drawn[2]
+
+
+def test_levels_need_a_pool_that_has_them():
+    with pytest.raises(CurriculaValueError, match=r"environments.a.levels: expected prompts that have levels"):
+        Curriculum(PromptPool(["a"] * 9), {"environments": {"a": {"levels": [0, 1]}}})
+
+
+def test_levels_that_the_mix_changes_are_meant_on_resume_and_others_go_on():
+    def build(levels):
+        pool = PromptPool(["a"] * 40, levels=[row % 4 for row in range(40)])
+        return Curriculum(pool, {"environments": {"a": {"levels": levels}}})
+
+    saved = build([0, 1])
+    saved.set_window("a", 1, 2)
+    same, other = build([0, 1]), build([3, 3])
+    same.load_state_dict(saved.state_dict())
+    other.load_state_dict(saved.state_dict())
+    assert same.window("a") == (1, 2)
+    assert other.window("a") == (3, 3)
+    assert {draw.index % 4 for draw in other.ask(5, group_size=2)} == {3}
+
+
+def test_success_that_the_mix_changes_starts_beliefs_afresh_on_resume(caplog):
+    saved = Curriculum(PromptPool(["a"] * 9))
+    for draw in saved.ask(5, group_size=4):
+        saved.tell([GroupOutcome(draw.ticket, [0, 3, 9, 15])])
+    other = Curriculum(PromptPool(["a"] * 9), {"success": {"range": [0, 15]}})
+    other.load_state_dict(saved.state_dict())
+    assert "start afresh" in caplog.text
+    assert "a/success_drawn" not in other.metrics()
+    assert other.metrics()["told"] == 5
+
+
+def test_a_warm_start_teaches_and_is_no_group_of_this_run():
+    curriculum = Curriculum(PromptPool(["a"] * 9))
+    curriculum.tell([GroupOutcome(None, [0, 1], tokens=[3, 4], index=2)])
+    metrics = curriculum.metrics()
+    assert (metrics["a/kept"], metrics["a/tokens"]) == (0, 0)
+    assert metrics["coverage"] > 0

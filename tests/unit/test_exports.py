@@ -32,7 +32,7 @@ def test_public_signatures_stay():
     }
     assert shown == {
         "__init__": "(self, pool: curricula.pool.PromptPool, config: curricula.config.schema.CurriculumConfig | "
-        "collections.abc.Mapping[str, typing.Any] | None = None, seed: int = 0) -> None",
+        "collections.abc.Mapping[str, typing.Any] | None = None, seed: int | None = None) -> None",
         "ask": "(self, n: int, *, group_size: int, policy_version: int = 0) -> list[curricula.records.Draw]",
         "tell": "(self, outcomes: collections.abc.Iterable[curricula.records.GroupOutcome]) -> "
         "list[curricula.records.Verdict]",

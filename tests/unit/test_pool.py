@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool
+from curricula.windows import Windows
 
 NAMES = ["b", "a", "c", "a", "b", "a"]
 
@@ -94,22 +95,23 @@ def test_the_fingerprint_follows_keys_environments_and_order():
 def test_a_window_holds_exactly_the_rows_of_its_levels(entries, low, width):
     names, levels = zip(*entries, strict=True)
     pool = PromptPool(names, levels=levels)
+    windows = Windows(pool)
     for code, name in enumerate(pool.environments):
         wanted = [row for row, entry in enumerate(entries) if entry[0] == name]
-        start, stop = pool.span(code)
+        start, stop = windows.spans[code]
         rows = pool.rows(np.arange(start, stop))
         assert sorted(rows.tolist()) == wanted
         assert [pool.position(row) for row in rows.tolist()] == list(range(start, stop))
         inside = [row for row in wanted if low <= entries[row][1] <= low + width]
         if not inside:
             with pytest.raises(CurriculaValueError, match=f"environments.{name}.levels: expected a window"):
-                pool.set_window(name, low, low + width)
+                windows.set(name, low, low + width)
             continue
-        pool.set_window(name, low, low + width)
-        start, stop = pool.span(code)
+        windows.set(name, low, low + width)
+        start, stop = windows.spans[code]
         assert sorted(pool.rows(np.arange(start, stop)).tolist()) == inside
         eligible = [entries[row][1] for row in inside]
-        assert pool.window(name) == (min(eligible), max(eligible))
+        assert windows.get(name) == (min(eligible), max(eligible))
 
 
 def test_only_eligible_levels_are_drawn_and_the_mix_sets_them():
@@ -117,8 +119,39 @@ def test_only_eligible_levels_are_drawn_and_the_mix_sets_them():
     pool = PromptPool(["a"] * 100, levels=levels)
     curriculum = Curriculum(pool, {"environments": {"a": {"levels": [2, 3]}}})
     assert {int(levels[draw.index]) for draw in curriculum.ask(20, group_size=2)} == {2, 3}
-    pool.set_window("a", 7, 7)
+    curriculum.set_window("a", 7, 7)
+    assert curriculum.window("a") == (7, 7)
     assert {int(levels[draw.index]) for draw in curriculum.ask(10, group_size=2)} == {7}
+
+
+def test_two_curricula_on_one_pool_have_their_own_levels():
+    levels = np.arange(40) % 4
+    pool = PromptPool(["a"] * 40, levels=levels)
+    low, high = (Curriculum(pool, {"environments": {"a": {"levels": window}}}) for window in ([0, 1], [3, 3]))
+    free = Curriculum(pool)
+    assert {int(levels[draw.index]) for draw in low.ask(20, group_size=2)} == {0, 1}
+    assert {int(levels[draw.index]) for draw in high.ask(10, group_size=2)} == {3}
+    assert {int(levels[draw.index]) for draw in free.ask(40, group_size=2)} == {0, 1, 2, 3}
+    assert [run.window("a") for run in (low, high, free)] == [(0, 1), (3, 3), (0, 3)]
+    again = Curriculum(pool)
+    again.load_state_dict(low.state_dict())
+    assert [run.window("a") for run in (again, high, free)] == [(0, 1), (3, 3), (0, 3)]
+
+
+def test_levels_of_prompts_that_have_none_are_refused():
+    pool = PromptPool(NAMES)
+    message = "environments.a.levels: expected prompts that have levels.* no `level` column"
+    with pytest.raises(CurriculaValueError, match=message):
+        Curriculum(pool, {"environments": {"a": {"levels": [0, 0]}}})
+    with pytest.raises(CurriculaValueError, match=message):
+        Curriculum(pool).set_window("a", 0, 3)
+    assert Curriculum(pool).window("a") == (0, 0)
+
+
+@pytest.mark.parametrize("window", [(0.5, 1), (None, 1), (0, "1"), (True, 1)])
+def test_levels_that_are_no_integers_are_refused(window):
+    with pytest.raises(CurriculaValueError, match=r"environments.a.levels: expected (low|high) to be an integer"):
+        Curriculum(PromptPool(NAMES, levels=[0] * 6)).set_window("a", *window)
 
 
 @pytest.mark.parametrize("levels", [["x"] * 6, [1.5] * 6, [[1]] * 6, [None] * 6, [0, 1 << 40, 0, 0, 0, 0]])
@@ -129,7 +162,7 @@ def test_levels_that_are_no_small_integers_are_refused(levels):
 
 def test_an_unknown_environment_is_refused_with_the_known_ones():
     with pytest.raises(CurriculaValueError, match=r"\(a, b, c\); got 'd'"):
-        PromptPool(NAMES).window("d")
+        Curriculum(PromptPool(NAMES)).window("d")
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def play(curriculum, rng, rounds, late):
 def played(rounds=25, config=None, rng=None, late=None):
     config = {"curriculum": {"expiry": 6}, "monitor": {"window": 32}} if config is None else config
     curriculum = Curriculum(pool(), config, seed=4)
-    curriculum.pool.set_window("a", 1, 2)
+    curriculum.set_window("a", 1, 2)
     play(curriculum, rng or np.random.default_rng(0), rounds, late if late is not None else [])
     return curriculum
 
@@ -54,7 +54,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path, config):
     resumed.load_state_dict(load_state(tmp_path / "state"))
     assert equal(resumed.state_dict(), curriculum.state_dict())
     assert resumed.shares() == curriculum.shares()
-    assert resumed.pool.window("a") == (1, 2)
+    assert resumed.window("a") == (1, 2)
     again = copy.deepcopy(rng)
     assert play(curriculum, rng, 25, list(late)) == play(resumed, again, 25, list(late))
 

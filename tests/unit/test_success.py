@@ -34,7 +34,7 @@ def test_what_was_seen_decides_how_rewards_are_read(rewards, mode, changes):
 
 def test_readings():
     given = np.array([-1.0, 0.0, 0.5, 1.0, NAN])
-    np.testing.assert_array_equal(rule_after()[0].read(given), given)
+    np.testing.assert_array_equal(rule_after()[0].read(given[1:]), given[1:])
     np.testing.assert_array_equal(rule_after([-1, 1])[0].read(given), [0, 0.5, 0.75, 1, NAN])
     np.testing.assert_array_equal(rule_after(threshold=0.5)[0].read(given), [0, 0, 1, 1, NAN])
     np.testing.assert_array_equal(rule_after(threshold=-1.0)[0].read(given), [1, 1, 1, 1, NAN])
@@ -89,3 +89,15 @@ def test_informative_prompts_are_drawn_more_in_informative_mode():
         rewards = [[0, 9.0, 3, 3] if draw.index < 8 else [5.0, 5, 5, 5] for draw in draws]
         curriculum.tell([GroupOutcome(draw.ticket, r) for draw, r in zip(draws, rewards, strict=True)])
     assert counts[:8].sum() > 0.7 * counts.sum()
+
+
+def test_rounding_of_float32_is_no_other_kind_of_reward():
+    # What a host that weighs rewards in float32 gives for 0.6 + 0.4, for 0.9, and for -0.6 - 0.4.
+    above, below = float(np.float32(0.6)) + float(np.float32(0.4)), float(np.float32(0.9))
+    assert above > 1
+    assert below < 0.9
+    rule, said = rule_after([0.0, above])
+    assert (rule.mode, said) == ("rate", False)
+    assert rule.read(np.array([above])).max() == 1.0
+    assert rule_after([-above, above])[0].mode == "signed"
+    assert rule_after(threshold=0.9)[0].read(np.array([below])) == 1.0
