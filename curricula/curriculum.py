@@ -114,7 +114,7 @@ class Curriculum:
         draws: list[Draw] = []
         asks = self._counts["asks"]
         for choice in choices:
-            ticket = Ticket(choice.row, choice.position, choice.code, choice.weight, asks, policy_version)
+            ticket = Ticket(choice.row, choice.position, choice.code, choice.weight, asks)
             number = self._tickets.issue(ticket)
             key, name = self.pool.key(choice.row), self.pool.environments[choice.code]
             draws.append(Draw(number, choice.row, key, name, choice.propensity, policy_version, choice.reason))
@@ -157,7 +157,8 @@ class Curriculum:
                 self._counts["told"] += 1
             if outcome.status != "ok":
                 verdicts[place] = Verdict(False, outcome.status)
-                self._learner.monitor.count(outcome.status, ticket.code)
+                if outcome.ticket is not None:
+                    self._learner.monitor.count(outcome.status, ticket.code)
         scored = [place for place, verdict in enumerate(verdicts) if verdict is None]
         if scored:
             known = cast(list[Ticket], [tickets[place] for place in scored])

@@ -42,6 +42,7 @@ class Learner:
         tolerances = [chosen.tolerance for chosen in selection.filters]
         self._filter = ZeroVariance(max(tolerances)) if tolerances else ZeroVariance()
         self._drops = bool(selection.filters)
+        self._said_infinite = False
 
     def learn(
         self,
@@ -60,6 +61,12 @@ class Learner:
             drawn: Shape (K,), False for outcomes from elsewhere: they teach, and are no part of this run's account.
             windows_E2: Shape (E, 2), the range of eligible blocks of each environment.
         """
+        if batch.infinite_K[places].any() and not self._said_infinite:
+            self._said_infinite = True
+            _logger.warning(
+                "rewards or successes were infinite or beyond 1e100: such rollouts are taken as unscorable, like NaN; "
+                "look into the reward function (said once)"
+            )
         rewards = batch.rewards_KG[places]
         results = rewards
         if batch.given_K.any():
@@ -72,7 +79,7 @@ class Learner:
         # A group that successes were asked of and none came is judged by its rewards; it says nothing of pass rates.
         judged = results
         if batch.given_K.any():
-            unrated = batch.given_K[places] & np.isnan(batch.successes_KG[places]).all(axis=1)
+            unrated = batch.given_K[places] & np.isnan(results).all(axis=1)
             judged = np.where(unrated[:, None], rewards, results)
         judgements = self._filter.judge(judged)
         verdicts = [self._verdict(judgement) for judgement in judgements]
@@ -97,7 +104,7 @@ class Learner:
         rated, paired = members > 0, scored > 1
         corrected = value
         if self.rule.mode == "informative":
-            taught, passed, tried = paired, mixed * 1.0, np.ones(rows.size)
+            taught, passed, tried = members > 1, mixed * 1.0, np.ones(rows.size)
         else:
             corrected = self.beliefs.pool_means(windows_E2)[codes] + value - self.beliefs.mean(rows)
             taught, tried = rated, members * 1.0

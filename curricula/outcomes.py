@@ -1,6 +1,5 @@
 """Outcomes as arrays: checked once, then every part works on all groups of a tell together."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -13,8 +12,6 @@ from curricula.records import GroupOutcome
 
 Floats = NDArray[np.float64]
 
-_logger = logging.getLogger("curricula")
-
 _MOST = 1e100  # sums and squares of rewards must stay finite too
 
 
@@ -23,9 +20,10 @@ class OutcomeBatch:
     """K outcomes, padded with NaN to the largest group G.
 
     Attributes:
-        rewards_KG: Rewards; a row of NaN where the status is not ok.
-        successes_KG: Raw successes; NaN where not given.
+        rewards_KG: Rewards; NaN where unscorable or infinite, a row of NaN where the status is not ok.
+        successes_KG: Raw successes; NaN where not given or infinite.
         given_K: Whether successes were given.
+        infinite_K: Whether a reward or success was infinite, or too large to be added up.
         tokens_K: Tokens, summed over the rollouts whose tokens are known.
         counted_K: How many rollouts those are.
     """
@@ -33,6 +31,7 @@ class OutcomeBatch:
     rewards_KG: Floats
     successes_KG: Floats
     given_K: NDArray[np.bool_]
+    infinite_K: NDArray[np.bool_]
     tokens_K: Floats
     counted_K: Floats
 
@@ -58,14 +57,15 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
             given[place] = True
         if outcome.tokens is not None:
             tokens[place, :size] = outcome.tokens
-    for name, values in (("rewards", rewards), ("successes", successes)):
+    infinite = np.zeros(count, dtype=np.bool_)
+    for values in (rewards, successes) if given.any() else (rewards,):
         wild = np.abs(values) > _MOST
-        if wild.any():
-            values[wild] = np.nan
-            _logger.warning("%d %s are infinite or beyond %g: taken as unscorable", int(wild.sum()), name, _MOST)
+        infinite |= wild.any(axis=1)
+        values[wild] = np.nan
     known = ~np.isnan(tokens)
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
-    return OutcomeBatch(rewards, successes, given, np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)
+    sums, counted = np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0
+    return OutcomeBatch(rewards, successes, given, infinite, sums, counted)
 
 
 def _floats(column: object) -> Floats:

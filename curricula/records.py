@@ -46,13 +46,16 @@ class GroupOutcome:
 
     Attributes:
         ticket: The draw's ticket; None for outcomes from elsewhere (a log), which are taken by `index`.
-        rewards: Shape (G,); NaN where a rollout could not be scored.
+        rewards: Shape (G,); NaN where a rollout could not be scored; infinite ones are taken as NaN.
         successes: Shape (G,), the raw result of the task where `rewards` are shaped, read as the mix's `success`
-            section says (values in [0, 1] as they are); NaN as above.
+            section says (values in [0, 1] as they are); NaN as above. Where all are NaN, the group is filtered on its
+            rewards, and teaches nothing of pass rates.
         tokens: Shape (G,), tokens generated per rollout.
         status: "ok", or what went wrong. Only ok outcomes teach.
-        policy_version: Version that generated the group; None takes the draw's.
-        interrupted: Shape (G,), True where generation was cut short on purpose.
+        policy_version: Version that generated the group; None takes the draw's. Recorded for rules about staleness;
+            no rule of this version reads it.
+        interrupted: Shape (G,), True where generation was cut short on purpose. Recorded for predictors; no rule of
+            this version reads it.
         index: Row in the pool, for outcomes without a ticket.
 
     Raises:

@@ -10,7 +10,7 @@ import numpy as np
 from curricula.errors import CurriculaValueError
 from curricula.pool import PromptPool
 from curricula.records import GroupOutcome, whole
-from curricula.stateful import MOST, Reader
+from curricula.stateful import Reader
 
 _REMEMBERED = 1 << 16
 
@@ -24,7 +24,6 @@ class Ticket(NamedTuple):
         code: Code of its environment.
         weight: How many eligible prompts of the environment it stands for, relative to a uniform draw; mean 1.
         ask: Number of the ask that drew it.
-        policy_version: Version of the policy that it was drawn for.
     """
 
     row: int
@@ -32,7 +31,6 @@ class Ticket(NamedTuple):
     code: int
     weight: float
     ask: int
-    policy_version: int
 
 
 class Tickets:
@@ -83,7 +81,7 @@ class Tickets:
                     raise CurriculaValueError(
                         f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
                     )
-                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0, 0)))
+                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0)))
                 continue
             number = self.issued_number("tell", outcome.ticket)
             resolved.append((place, number, None if number in numbers else self.find(number)))
@@ -156,13 +154,12 @@ class Tickets:
         rows = state.array("row", np.int64, shape, high=len(self.pool) - 1)
         weights = state.array("weight", np.float64, shape, high=1e18)
         ask = state.array("ask", np.int64, shape, high=asks)
-        versions = state.array("policy_version", np.int64, shape, low=-MOST)
         state.ensure("number", "ascending numbers", bool((numbers[1:] > numbers[:-1]).all()))
         state.ensure("ask", "asks in the order of the tickets", bool((ask[1:] >= ask[:-1]).all()))
-        columns = (numbers.tolist(), rows.tolist(), weights.tolist(), ask.tolist(), versions.tolist())
+        columns = (numbers.tolist(), rows.tolist(), weights.tolist(), ask.tolist())
         return {
-            number: Ticket(row, self.pool.position(row), int(self.pool.codes[row]), weight, made, version)
-            for number, row, weight, made, version in zip(*columns, strict=True)
+            number: Ticket(row, self.pool.position(row), int(self.pool.codes[row]), weight, made)
+            for number, row, weight, made in zip(*columns, strict=True)
         }
 
 
@@ -173,7 +170,6 @@ def _columns(tickets: dict[int, Ticket]) -> dict[str, Any]:
         "row": np.array([ticket.row for ticket in values], dtype=np.int64),
         "weight": np.array([ticket.weight for ticket in values], dtype=np.float64),
         "ask": np.array([ticket.ask for ticket in values], dtype=np.int64),
-        "policy_version": np.array([ticket.policy_version for ticket in values], dtype=np.int64),
     }
 
 

@@ -361,7 +361,11 @@ def test_infinite_rewards_are_unscorable_and_said(caplog):
     first, second = curriculum.ask(2, group_size=4)
     outcomes = [GroupOutcome(first.ticket, [np.inf, 0, 1, 0]), GroupOutcome(second.ticket, [-np.inf] * 4)]
     assert [verdict.reason for verdict in curriculum.tell(outcomes)] == ["informative", "unscorable"]
-    assert "5 rewards are infinite" in caplog.text
+    (third,) = curriculum.ask(1, group_size=4)
+    (verdict,) = curriculum.tell([GroupOutcome(third.ticket, [0, 1, 0, 1], successes=[np.inf, 0, 0, -1e300])])
+    assert verdict.reason == "zero_variance"
+    assert curriculum.success_mode == "rate"
+    assert sum("taken as unscorable" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_every_filter_acts():
@@ -415,3 +419,24 @@ def test_a_warm_start_teaches_and_is_no_group_of_this_run():
     metrics = curriculum.metrics()
     assert (metrics["a/kept"], metrics["a/tokens"]) == (0, 0)
     assert metrics["coverage"] > 0
+    curriculum.tell([GroupOutcome(None, [0, 1], status="error", index=2)])
+    assert curriculum.metrics()["a/error"] == 0
+
+
+@pytest.mark.parametrize("mode", ["rate", "informative"])
+def test_groups_that_no_success_was_told_of_teach_no_pass_rates_and_count_for_the_bandit(mode):
+    curriculum = Curriculum(PromptPool(["a", "b"] * 20))
+    curriculum.tell([GroupOutcome(None, [0.0, 1.0 if mode == "rate" else 7.0], index=0)])
+    before, nothing = curriculum.beliefs(range(40)).mean, [np.nan] * 3
+    draws = [draw for draw in curriculum.ask(20, group_size=3) if draw.environment == "b"]
+    counts = curriculum._learner.bandit.state_dict()["counts"]
+    outcomes = [GroupOutcome(draw.ticket, [-7.0, 3.0, -7.0], nothing, tokens=[1, 2, 3]) for draw in draws[:2]]
+    outcomes += [GroupOutcome(draws[2].ticket, [5.0] * 3, nothing)]
+    outcomes += [GroupOutcome(draws[3].ticket, [np.nan] * 3, nothing)]
+    reasons = [verdict.reason for verdict in curriculum.tell(outcomes)]
+    assert reasons == ["informative", "informative", "zero_variance", "unscorable"]
+    assert curriculum.success_mode == mode
+    np.testing.assert_array_equal(curriculum.beliefs(range(40)).mean, before)
+    after = curriculum._learner.bandit.state_dict()["counts"]
+    np.testing.assert_allclose(after[1], counts[1] + [1, 2], atol=0.05)
+    assert not {"b/success_drawn", "b/mean_reward_drawn", "b/informative"} & curriculum.metrics().keys()

@@ -97,7 +97,7 @@ def test_rounding_of_float32_is_no_other_kind_of_reward():
     assert above > 1
     assert below < 0.9
     rule, said = rule_after([0.0, above])
-    assert (rule.mode, said) == ("rate", False)
+    assert (rule.mode, said) == ("rate", [False])
     assert rule.read(np.array([above])).max() == 1.0
     assert rule_after([-above, above])[0].mode == "signed"
     assert rule_after(threshold=0.9)[0].read(np.array([below])) == 1.0
