@@ -1,4 +1,4 @@
-"""The prompts of a run: who they are, which environment they belong to, and random access to the eligible ones."""
+"""The prompts of a run: who they are, which environment they belong to, and random access to them."""
 
 import hashlib
 from collections.abc import Sequence
