@@ -85,7 +85,7 @@ def run(
         raise config_error(config.origin, ("model",), message) from error
     except ValueError as error:
         raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
-    sampler = CurriculumSampler(config).attach(trainer)
+    sampler = CurriculumSampler(config).attach(trainer, launched=True)
     for theirs in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(theirs)
     with contextlib.ExitStack() as stack:

@@ -1,7 +1,7 @@
 """`CurriculumSampler`: the object a user holds, in a TRL script by `attach`, elsewhere as a torch sampler."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from curricula import (
     GroupOutcome,
     Verdict,
 )
-from curricula.config import as_config, check_shares, load_mix
+from curricula.config import as_config, check_shares, launcher_keys, load_mix
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
@@ -74,7 +74,8 @@ class CurriculumSampler(Sampler[int]):
         self._curriculum: Curriculum | None = None
         self._standalone = dataset is not None
         self._batch_size, self._group_size, self._repeat = batch_size, group_size, repeat
-        self._waiting: deque[int] = deque()
+        # Indices still to be yielded, with their tickets; and the tickets that wait to be told, by index.
+        self._waiting: deque[tuple[int, int]] = deque()
         self._yielded = 0
         self._resumed = False
         self._open: dict[int, deque[int]] = {}
@@ -104,11 +105,16 @@ class CurriculumSampler(Sampler[int]):
         """The trainer it is attached to, or None."""
         return self._trainer
 
-    def attach(self, trainer: Any) -> Self:
+    def attach(self, trainer: Any, *, launched: bool = False) -> Self:
         """Puts the curriculum into a built `GRPOTrainer` or `RLOOTrainer`; call it on every rank, before `train`.
 
         The trainer's class is swapped for a subclass of itself that keeps its name; `detach` undoes it. A sampler
         that was detached may be attached again, to a trainer with the same prompts: it goes on where it was.
+
+        Args:
+            trainer: The trainer.
+            launched: True where model, arguments and sources of the mix were used to build the trainer; where they
+                were not, keys that name them are said to be ignored.
 
         Raises:
             CurriculaValueError: A trainer or a data set that a curriculum cannot serve, with the reason.
@@ -127,6 +133,8 @@ class CurriculumSampler(Sampler[int]):
                 "run the cell that builds the trainer again, or detach before attaching another)"
             )
         check_trainer(trainer)
+        if not launched and (ignored := launcher_keys(self.config)):
+            logger.warning("only `curricula train` reads %s of a mix: ignored here", ", ".join(ignored))
         ranks = Ranks(trainer.accelerator)
 
         def read() -> Rows:
@@ -180,7 +188,7 @@ class CurriculumSampler(Sampler[int]):
 
     def __len__(self) -> int:
         """Indices in an epoch: the prompts of the data set, times `repeat`."""
-        return len(self._own().pool) * self._repeat
+        return self._size() * self._repeat
 
     def __iter__(self) -> Iterator[int]:
         """Yields rows of the data set for an epoch; the first one after `load_state_dict` ends the epoch begun."""
@@ -191,11 +199,13 @@ class CurriculumSampler(Sampler[int]):
         while self._yielded < len(self):
             if not self._waiting:
                 left = -(-(len(self) - self._yielded) // self._repeat)
-                for draw in curriculum.ask(min(self._batch_size, left), group_size=self._group_size):
+                draws = curriculum.ask(min(self._batch_size, left), group_size=self._group_size)
+                self._forget_expired(curriculum)
+                for draw in draws:
                     self._open.setdefault(draw.index, deque()).append(draw.ticket)
-                    self._waiting.extend([draw.index] * self._repeat)
+                    self._waiting.extend([(draw.index, draw.ticket)] * self._repeat)
             self._yielded += 1
-            yield self._waiting.popleft()
+            yield self._waiting.popleft()[0]
 
     def tell(self, outcomes: Sequence[GroupOutcome]) -> list[Verdict]:
         """Takes what came of rollouts; an outcome without a ticket answers the oldest open draw of its index."""
@@ -221,7 +231,7 @@ class CurriculumSampler(Sampler[int]):
         return {
             "curriculum": self._own().state_dict(),
             "yielded": self._yielded,
-            "waiting": list(self._waiting),
+            "waiting": [list(entry) for entry in self._waiting],
             "open": [[index, list(tickets)] for index, tickets in self._open.items()],
         }
 
@@ -231,8 +241,9 @@ class CurriculumSampler(Sampler[int]):
         Raises:
             CheckpointError: The state is damaged or is that of another data set.
         """
+        curriculum = self._own()
         try:
-            waiting = deque(int(index) for index in state["waiting"])
+            waiting = deque((int(index), int(ticket)) for index, ticket in state["waiting"])
             open_draws = {int(index): deque(int(ticket) for ticket in tickets) for index, tickets in state["open"]}
             yielded, inner = int(state["yielded"]), state["curriculum"]
         except (KeyError, TypeError, ValueError) as error:
@@ -240,12 +251,17 @@ class CurriculumSampler(Sampler[int]):
                 f"CurriculumSampler.load_state_dict: expected what state_dict() gave; got {type(error).__name__}: "
                 f"{error}"
             ) from error
-        self._own().load_state_dict(inner)
-        self._waiting, self._open, self._yielded = waiting, open_draws, yielded
-        self._resumed = True
+        curriculum.load_state_dict(inner)
+        self._waiting, self._open = waiting, open_draws
+        # Saved after the last prompt of an epoch, the next one begins.
+        self._yielded, self._resumed = (yielded, True) if yielded < len(self) else (0, False)
 
     def _own(self) -> Curriculum:
-        curriculum = self.curriculum
+        if self._trainer is not None:
+            raise CurriculaRuntimeError(
+                "CurriculumSampler: attached, so the trainer draws, tells and saves; detach() to use it by hand"
+            )
+        curriculum = self._curriculum
         if curriculum is None:
             raise CurriculaRuntimeError(
                 "CurriculumSampler: no data set yet; attach(trainer) in a TRL script, or give dataset=... to the "
@@ -253,14 +269,25 @@ class CurriculumSampler(Sampler[int]):
             )
         return curriculum
 
+    def _size(self) -> int:
+        curriculum = self.curriculum
+        return len((self._own() if curriculum is None else curriculum).pool)
+
     def _abandon(self, curriculum: Curriculum) -> None:
-        # What an epoch that was left early had drawn and never handed out may be drawn again.
-        unseen = {self._open[index][-1] for index in self._waiting if index in self._open}
+        # What an epoch that was left early had drawn and handed out no copy of may be drawn again.
+        left = Counter(self._waiting)
+        unseen = {ticket for (_, ticket), copies in left.items() if copies == self._repeat}
         curriculum.cancel(sorted(unseen))
-        for index in set(self._waiting):
+        for index, _ in left:
             self._forget(index, unseen)
         self._waiting.clear()
         self._yielded = 0
+
+    def _forget_expired(self, curriculum: Curriculum) -> None:
+        flying = curriculum.in_flight().keys()
+        if sum(map(len, self._open.values())) > len(flying):
+            for index, tickets in list(self._open.items()):
+                self._forget(index, {ticket for ticket in tickets if ticket not in flying})
 
     def _forget(self, index: int, told: Set[int | None]) -> None:
         left = deque(ticket for ticket in self._open.get(index, ()) if ticket not in told)

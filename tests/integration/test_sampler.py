@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from datasets import Dataset
-from host import ENVIRONMENTS, dataset
+from host import ENVIRONMENTS, dataset, trainer
 from torch.utils.data import DataLoader, Sampler
 
 from curricula import CurriculaError, GroupOutcome
@@ -124,3 +125,45 @@ def test_levels_open_a_window() -> None:
     sampler = CurriculumSampler(mix, dataset=Dataset.from_list(rows), batch_size=5)
     drawn = [index for index, _ in zip(sampler, range(20), strict=False)]
     assert {index % 5 for index in drawn} == {1, 2}
+
+
+def test_what_is_never_told_expires_and_leaks_nothing() -> None:
+    sampler = CurriculumSampler(
+        {"curriculum": {"expiry": 3}}, dataset=dataset({"easy": 20}), batch_size=2, group_size=2
+    )
+    for _ in range(30):
+        assert len(list(sampler)) == 20
+    assert len(sampler.state_dict()["open"]) <= sampler.metrics()["in_flight"] + 2
+    sampler.tell([outcome(index) for index in range(20)])
+
+
+def test_a_prompt_that_was_partly_handed_out_stays_in_flight() -> None:
+    sampler = CurriculumSampler(dataset=dataset({"easy": 9}), batch_size=3, repeat=2)
+    iterator = iter(sampler)
+    first = [next(iterator) for _ in range(3)]
+    next(iter(sampler))
+    assert sampler.curriculum is not None
+    rows = list(sampler.curriculum.in_flight().values())
+    assert set(first) <= set(rows)
+    assert len(rows) == 2 + 3
+
+
+def test_a_state_saved_at_the_end_of_an_epoch_begins_the_next() -> None:
+    sampler = CurriculumSampler(dataset=dataset(), batch_size=4)
+    list(sampler)
+    resumed = CurriculumSampler(dataset=dataset(), batch_size=4)
+    resumed.load_state_dict(sampler.state_dict())
+    assert len(list(resumed)) == SIZE
+
+
+def test_attached_it_is_the_trainers(tmp_path: Path) -> None:
+    sampler = CurriculumSampler().attach(trainer(tmp_path))
+    assert len(sampler) == SIZE
+    for use in (lambda: next(iter(sampler)), sampler.state_dict, lambda: sampler.load_state_dict({})):
+        with pytest.raises(CurriculaError, match="attached, so the trainer draws"):
+            use()
+
+
+def test_what_only_the_launcher_reads_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    CurriculumSampler({"model": "no-such-model"}).attach(trainer(tmp_path))
+    assert "only `curricula train` reads model of a mix" in caplog.text
