@@ -13,7 +13,7 @@ import torch
 from accelerate import Accelerator
 from torch import distributed
 
-from curricula import CurriculaRuntimeError
+from curricula import CurriculaError, CurriculaRuntimeError
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Ranks:
                 message = {"result": produce()}
                 json.dumps(message)
             except Exception as error:
-                failure, message = error, {"error": f"{type(error).__name__}: {error}"}
+                failure, message = error, {"error": _line(error)}
         message = self._broadcast(message)
         if failure is not None:
             raise failure
@@ -71,7 +71,7 @@ class Ranks:
         except Exception as error:
             failure = error
         try:
-            self.agree(subject, None, None if failure is None else f"{type(failure).__name__}: {failure}")
+            self.agree(subject, None, None if failure is None else _line(failure))
         except CurriculaRuntimeError as error:
             raise error from failure
         return result[0]
@@ -133,6 +133,11 @@ class Ranks:
         padded[: data.numel()] = data
         rows = self._accelerator.gather(padded).view(self.world_size, -1)
         return [json.loads(bytes(row[:size].tolist())) for row, size in zip(rows, sizes, strict=True)]
+
+
+def _line(error: Exception) -> str:
+    # Our own messages say what is wrong by themselves.
+    return str(error) if isinstance(error, CurriculaError) else f"{type(error).__name__}: {error}"
 
 
 @lru_cache(maxsize=1)

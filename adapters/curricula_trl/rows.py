@@ -109,8 +109,8 @@ class Rows:
         if self._environment is None and len(declared) > 1:
             raise CurriculaValueError(
                 f"environments: the mix names {', '.join(declared[:5])}, but the data set has no column {wanted!r} "
-                f"that says which prompt belongs to which (it has {', '.join(self._columns)}); add it, or name the column "
-                "that does, environment_column: NAME"
+                f"that says which prompt belongs to which (it has {', '.join(self._columns)}); add it, or name the "
+                "column that does, environment_column: NAME"
             )
         if self._config.key is not None and self._config.key not in self._stable:
             raise CurriculaValueError(

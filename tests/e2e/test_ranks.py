@@ -65,6 +65,27 @@ def test_two_ranks_draw_alike_and_groups_straddle_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_dropped_groups_get_no_advantage_whichever_rank_holds_them(tmp_path: Path, ranks: int) -> None:
+    # Twelve rows in groups of four, on one rank or six on each of two: what counts must not depend on it.
+    arguments = {"per_device_train_batch_size": 12 // ranks, "max_steps": 3}
+    spec = {"output": str(tmp_path / "run"), "arguments": arguments, "shaped": True}
+    found = result(tmp_path / "out.json", ranks, config={"success": {"reward": "reward"}}, **spec)
+    kinds = set()
+    for round_ in found["rounds"]:
+        rewards, successes, advantages = (
+            np.reshape(round_[name], (3, 4)) for name in ("rewards", "successes", "advantages")
+        )
+        spread = rewards.std(1, ddof=1, keepdims=True)
+        expected = (rewards - rewards.mean(1, keepdims=True)) / (spread + 1e-4)
+        alike = successes.max(1) == successes.min(1)
+        expected[alike] = 0.0
+        np.testing.assert_allclose(advantages, expected, atol=1e-3)
+        kinds |= set(zip(alike.tolist(), (spread[:, 0] > 0).tolist(), strict=True))
+    assert (True, True) in kinds, "expected a group of equal success and unequal reward"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"steps_per_generation": 3}], ids=str)
 def test_resume_on_two_ranks_is_exact(tmp_path: Path, settings: dict[str, Any]) -> None:
     arguments = {
@@ -95,6 +116,7 @@ def test_resume_on_two_ranks_is_exact(tmp_path: Path, settings: dict[str, Any]) 
         ("other rows", "rank 1: row .* of its data set has key"),
         ("fewer rows", "ranks disagree about the size of the data set"),
         ("rank 0 fails", "planted on rank 0"),
+        ("other verdicts", "ranks disagree about the verdicts: rank 1 differs from rank 0 of 2"),
     ],
 )
 def test_fault_on_one_rank_ends_all(tmp_path: Path, fault: str, message: str) -> None:

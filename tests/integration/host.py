@@ -69,6 +69,11 @@ def reward(completions: list[str], environment: list[str], **_: Any) -> list[flo
     ]
 
 
+def length(completions: list[str], **_: Any) -> list[float]:
+    """Shapes rewards so that groups of equal success differ too."""
+    return [-0.1 * len(text) - 0.01 * text.count("a") for text in completions]
+
+
 def arguments(output: Path, **changes: Any) -> dict[str, Any]:
     return {
         "output_dir": str(output),
@@ -122,7 +127,14 @@ class Trace:
                 rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
                 if self.model.training:
                     texts, done = gather_object(list(prompts)), gather_object(list(completions))
-                    trace.rounds.append({"prompts": texts, "completions": done, "rewards": rewards[:, 0].tolist()})
+                    trace.rounds.append(
+                        {
+                            "prompts": texts,
+                            "completions": done,
+                            "rewards": rewards.sum(dim=1).tolist(),
+                            "successes": rewards[:, 0].tolist(),
+                        }
+                    )
                 return rewards
 
             def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -151,7 +163,8 @@ def main(out: str, spec: str) -> None:
     world = options.get("world_size", 1)
     data = dataset()
     fault = options.get("fault")
-    host = trainer(Path(options["output"]), **options.get("arguments", {}), train_dataset=data)
+    rewards = [reward, length] if options.get("shaped") else reward
+    host = trainer(Path(options["output"]), **options.get("arguments", {}), train_dataset=data, reward_funcs=rewards)
     assert host.accelerator.num_processes == world, f"asked for {world} ranks, got {host.accelerator.num_processes}"
     rank = host.accelerator.process_index
     if fault == "other rows" and rank == 1:
@@ -169,6 +182,17 @@ def main(out: str, spec: str) -> None:
             return ask(n, **keywords)
 
         sampler.curriculum.ask = fail
+    if fault == "other verdicts" and rank == 1:
+        ranks = host._curricula.ranks
+        inner = ranks.from_main
+
+        def twist(produce: Any) -> Any:
+            heard = inner(produce)
+            if isinstance(heard, list) and heard and isinstance(heard[0], list):
+                heard[0][0] = not heard[0][0]
+            return heard
+
+        ranks.from_main = twist
     trace = Trace(host)
     host.train(resume_from_checkpoint=options.get("resume"))
     if rank == 0:
