@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,9 +118,14 @@ class _Router:
     def merge(self, arguments: Mapping[str, Any], calls: Sequence[_Call], results: Sequence[Any]) -> list[float | None]:
         merged: list[float | None] = [None] * len(arguments["completions"])
         for (name, rows, _), result in zip(calls, results, strict=True):
+            function = getattr(self._parts[name].reward, "__name__", "its reward function")
+            if not isinstance(result, Iterable):
+                raise CurriculaRuntimeError(
+                    f"environment {name}: expected a list with one reward for each completion from {function}; "
+                    f"got {result!r}"
+                )
             rewards = list(result)
             if len(rewards) != len(rows):
-                function = getattr(self._parts[name].reward, "__name__", "its reward function")
                 raise CurriculaRuntimeError(
                     f"environment {name}: expected one reward for each of {len(rows)} completions from {function}; "
                     f"got {len(rewards)}"

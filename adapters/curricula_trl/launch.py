@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from safetensors import SafetensorError
 from transformers import PrinterCallback, ProgressCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -41,8 +42,10 @@ def check(config: CurriculumConfig) -> None:
             hint = hint if "?" in hint else "see TRL's documentation of GRPOConfig"
             message = f"expected an argument of trl.GRPOConfig; got {shown(name)}; {hint}"
             raise config_error(config.origin, ("trainer", name), message)
-        if isinstance(value, str) and (expected := _numbers_only(hints[name])):
-            message = f"expected {expected}; got {shown(value)}; remove the quotes or change it"
+        expected = _numbers_only(hints[name])
+        if expected is not None and not _fits(expected, value):
+            hint = "; remove the quotes or change it" if isinstance(value, str) else ""
+            message = f"expected {expected}; got {shown(value)}{hint}"
             raise config_error(config.origin, ("trainer", name), message)
 
 
@@ -73,6 +76,11 @@ def run(
         defaults["use_cpu"] = True
     given = {**defaults, **config.trainer}
     try:
+        Path(given["output_dir"]).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"expected a folder that can be written; got {shown(given['output_dir'])}: {_line(error)}"
+        raise config_error(config.origin, ("trainer", "output_dir"), message) from error
+    try:
         arguments = GRPOConfig(**given)
     except (TypeError, ValueError, ImportError) as error:
         raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
@@ -80,10 +88,10 @@ def run(
     model = str(Path(str(config.model)).expanduser()) if str(config.model).startswith("~") else str(config.model)
     try:
         trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
-    except OSError as error:  # transformers' word for a model that is not there
+    except (OSError, SafetensorError) as error:  # transformers' word for a model that is not there
         message = f"expected a model that transformers can load; got {shown(model)}: {_line(error)}"
         raise config_error(config.origin, ("model",), message) from error
-    except ValueError as error:
+    except (ValueError, TypeError, ImportError) as error:
         raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
     sampler = CurriculumSampler(config).attach(trainer, launched=True)
     for theirs in (ProgressCallback, PrinterCallback):
@@ -130,6 +138,14 @@ def _numbers_only(hint: Any) -> str | None:
     if parts == {bool}:
         return "true or false"
     return "a whole number" if parts == {int} else "a number"
+
+
+def _fits(expected: str, value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, bool) or expected == "true or false":
+        return isinstance(value, bool) and expected == "true or false"
+    return isinstance(value, int) or (expected == "a number" and isinstance(value, float))
 
 
 def _line(error: BaseException) -> str:

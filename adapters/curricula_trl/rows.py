@@ -128,6 +128,8 @@ class Rows:
                 f"row {number}: column {self._environment!r} names no environment (it holds {value!r}); fill it in"
             )
         feature = self.dataset.features[self._environment] if self._is_hub else None
+        if value != value or (isinstance(feature, ClassLabel) and value < 0):  # NaN, or a label that was never given
+            raise CurriculaValueError(f"row {number}: column {self._environment!r} names no environment; fill it in")
         return str(feature.int2str(value)) if isinstance(feature, ClassLabel) else str(value)
 
     def _key_of(self, row: Mapping[str, Any], environment: str, number: int) -> str:

@@ -1,5 +1,6 @@
 """The command line `curricula`. Each command is a file of this folder; `app` puts them together."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     An error of this package is one line on stderr. Anything else is a fault of ours or of the user's own code,
     and keeps its traceback.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # The name of an environment must not end a command on a terminal that cannot show it.
+            stream.reconfigure(errors="backslashreplace")
     try:
         require("cli", ("typer", "rich"))
         from curricula.cli.app import app

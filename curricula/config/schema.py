@@ -70,7 +70,7 @@ class EnvironmentConfig(Section):
 
     source: dict[str, Any] | None = None
     reward: str | None = None
-    weight: Annotated[float, Field(gt=0)] | None = None
+    weight: Annotated[float, Field(gt=0, le=1e9)] | None = None
     share: ShareConfig = ShareConfig()
     levels: Levels | None = None
 
@@ -101,6 +101,8 @@ class SuccessConfig(Section):
             raise problem("either threshold or range", "both", "remove one of them")
         if self.range is not None and self.range[0] >= self.range[1]:
             raise problem("range: [a, b] with a < b", f"{list(self.range)}")
+        if self.range is not None and max(map(abs, self.range)) > 1e100:
+            raise problem("range: [a, b] within 1e100 of zero", f"{list(self.range)}")
         return self
 
 
@@ -116,7 +118,7 @@ class BeliefConfig(Section):
 
     type: Literal["decayed_beta"] = "decayed_beta"
     decay: Annotated[float, Field(gt=0, le=1)] = 0.9
-    strength: Annotated[float, Field(gt=0)] = 2.0
+    strength: Annotated[float, Field(ge=1e-6, le=1e6)] = 2.0
 
 
 class ObjectiveConfig(Section):

@@ -200,6 +200,9 @@ def test_accelerate_launches_it(mix: Path) -> None:
     [
         ({"max_stepz": 3}, "trainer.max_stepz (line 17): expected an argument of trl.GRPOConfig; got 'max_stepz'; did"),
         ({"max_steps": "3"}, "trainer.max_steps (line 17): expected a whole number; got '3'"),
+        ({"max_steps": 3.0}, "trainer.max_steps (line 17): expected a whole number; got 3.0"),
+        ({"learning_rate": [1]}, "trainer.learning_rate (line 17): expected a number; got [1]"),
+        ({"output_dir": "/dev/null/here"}, "trainer.output_dir (line 17): expected a folder that can be written"),
         ({"num_generations": 3}, "trainer (line 16): expected what TRL accepts; got: generation_batch_size"),
         ({"model": "./nowhere"}, "model (line 15): expected the folder of a model; got './nowhere'"),
         (
