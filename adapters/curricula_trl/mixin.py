@@ -16,7 +16,7 @@ from curricula.tracking import metric_names
 from curricula_trl.binding import Binding
 
 PREFIX = "curriculum/"
-_SELDOM = {"repeats", "expired", "duplicates", "single", "unscorable", "error", "stale", "cancelled"}
+_SELDOM = {"repeats", "expired", "duplicates", "single", "unscorable", "stale", "cancelled"}
 
 
 class CurriculumMixin:
