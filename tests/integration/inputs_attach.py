@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from host import dataset, model, reward, trainer
+from host import dataset, length, model, reward, trainer
 from transformers import Trainer, TrainingArguments
-from trl import RLOOTrainer
+from trl import GRPOTrainer, RLOOTrainer
 
 from curricula.config import resolved
 from curricula_trl import CurriculumSampler, detach
@@ -121,6 +121,18 @@ def empty_environment(folder: Path) -> None:
     attach(folder, train_dataset=Dataset.from_list(rows))
 
 
+class Reorders(GRPOTrainer):
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        output = super()._generate_and_score_completions(inputs)
+        return {name: value.flip(0) if getattr(value, "ndim", 0) else value for name, value in output.items()}
+
+
+def moves_rows(folder: Path) -> None:
+    host = trainer(folder, Reorders)
+    CurriculumSampler().attach(host)
+    host.train()
+
+
 CASES = {
     "attach-empty-mix": empty_mix,
     "attach-one-environment": one_environment,
@@ -142,4 +154,13 @@ CASES = {
     "attach-no-key": lambda folder: attach(folder, {"key": "uid"}),
     "attach-empty-environment": empty_environment,
     "attach-no-reward": lambda folder: attach(folder, {"success": {"reward": "exact"}}, reward_funcs=reward),
+    "attach-same-name": lambda folder: attach(folder, {"success": {"reward": "reward"}}, reward_funcs=[reward, reward]),
+    "attach-no-scale": lambda folder: attach(
+        folder, reward_funcs=[reward, length], multi_objective_aggregation="normalize_then_sum"
+    ),
+    "attach-names-without-column": lambda folder: attach(
+        folder, {"environments": {"a": {}, "b": {}}}, train_dataset=dataset().remove_columns("environment")
+    ),
+    "attach-levels-without-column": lambda folder: attach(folder, {"environments": {"easy": {"levels": [0, 1]}}}),
+    "attach-moves-rows": moves_rows,
 }
