@@ -1,5 +1,6 @@
 """Environments from data sets on disk."""
 
+import glob
 from pathlib import Path
 from typing import Any, cast
 
@@ -88,7 +89,9 @@ def _read(source: DatasetSource, place: Place, path: Path) -> Dataset:
         raise place.error(at, f"expected a file of type {', '.join(_READERS)}, or a folder; got {shown(path.name)}")
     try:
         if path.is_file():
-            loaded: Any = datasets.load_dataset(str(reader), data_files=str(path), split=source.split or "train")
+            loaded: Any = datasets.load_dataset(
+                str(reader), data_files=glob.escape(str(path)), split=source.split or "train"
+            )
         elif (path / "dataset_dict.json").exists() or (path / "state.json").exists():
             loaded = datasets.load_from_disk(str(path))
         else:

@@ -60,6 +60,7 @@ class Binding:
         self._are_ours = False
         self._success_column = _success_column(trainer, config)
         self._may_reorder = overrides_generation(trainer)
+        self._may_zero = not kl_in_advantages(trainer)
 
     @property
     def curriculum(self) -> Curriculum | None:
@@ -112,7 +113,7 @@ class Binding:
         live = self._live(trainer, output)
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens, live))
         self.ranks.agree("verdicts", verdicts)
-        if not kl_in_advantages(trainer):
+        if self._may_zero:
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
         self._next_round = len(self._draws) if _generates_again(trainer) else 0

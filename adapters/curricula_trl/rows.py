@@ -105,6 +105,11 @@ class Rows:
             raise CurriculaValueError(
                 f"environment_column: the data set has no column {wanted!r}; it has {', '.join(self._columns)}"
             )
+        if self._is_hub and self._environment is None and len(self.dataset) and wanted in self.dataset[0]:
+            raise CurriculaValueError(
+                f"environment_column: {wanted!r} is made by a transform, row by row, and the curriculum reads columns "
+                "as they are stored; make it with dataset.map"
+            )
         declared = list(self._config.environments)
         if self._environment is None and len(declared) > 1:
             raise CurriculaValueError(

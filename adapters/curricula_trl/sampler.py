@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,7 @@ from curricula import (
     GroupOutcome,
     Verdict,
 )
-from curricula.config import as_config, check_shares, launcher_keys, load_mix
+from curricula.config import as_config, launcher_keys, load_mix
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
@@ -80,7 +80,7 @@ class CurriculumSampler(Sampler[int]):
         self._resumed = False
         self._open: dict[int, deque[int]] = {}
         if dataset is not None:
-            self._curriculum = _curriculum(Rows(dataset, self.config), self.config)
+            self._curriculum = Curriculum(Rows(dataset, self.config).pool(), self.config)
 
     @classmethod
     def from_yaml(cls, path: str | Path, **arguments: Any) -> Self:
@@ -147,7 +147,7 @@ class CurriculumSampler(Sampler[int]):
 
         def build() -> None:
             nonlocal curriculum
-            curriculum = _curriculum(rows, self.config)
+            curriculum = Curriculum(rows.pool(), self.config)
             if self.config.monitor.trackers != "auto":
                 load_trackers(self.config.monitor.trackers)
             if self._curriculum is not None:
@@ -200,7 +200,7 @@ class CurriculumSampler(Sampler[int]):
             if not self._waiting:
                 left = -(-(len(self) - self._yielded) // self._repeat)
                 draws = curriculum.ask(min(self._batch_size, left), group_size=self._group_size)
-                self._forget_expired(curriculum)
+                self._forget_landed(curriculum)
                 for draw in draws:
                     self._open.setdefault(draw.index, deque()).append(draw.ticket)
                     self._waiting.extend([(draw.index, draw.ticket)] * self._repeat)
@@ -218,12 +218,10 @@ class CurriculumSampler(Sampler[int]):
                 position = taken.get(outcome.index, 0)
                 if position < len(open_draws):
                     taken[outcome.index] = position + 1
-                    outcome = _with_ticket(outcome, open_draws[position])
+                    outcome = replace(outcome, ticket=open_draws[position])
             answered.append(outcome)
         verdicts = curriculum.tell(answered)
-        told = {outcome.ticket for outcome in answered}
-        for index in {outcome.index for outcome in answered if outcome.index is not None}:
-            self._forget(index, told)
+        self._forget_landed(curriculum)
         return verdicts
 
     def state_dict(self) -> dict[str, Any]:
@@ -278,23 +276,16 @@ class CurriculumSampler(Sampler[int]):
         left = Counter(self._waiting)
         unseen = {ticket for (_, ticket), copies in left.items() if copies == self._repeat}
         curriculum.cancel(sorted(unseen))
-        for index, _ in left:
-            self._forget(index, unseen)
+        self._forget_landed(curriculum)
         self._waiting.clear()
         self._yielded = 0
 
-    def _forget_expired(self, curriculum: Curriculum) -> None:
-        flying = curriculum.in_flight().keys()
+    def _forget_landed(self, curriculum: Curriculum) -> None:
+        """Drops tickets that were told, cancelled or expired."""
+        flying = curriculum.in_flight()
         if sum(map(len, self._open.values())) > len(flying):
-            for index, tickets in list(self._open.items()):
-                self._forget(index, {ticket for ticket in tickets if ticket not in flying})
-
-    def _forget(self, index: int, told: Set[int | None]) -> None:
-        left = deque(ticket for ticket in self._open.get(index, ()) if ticket not in told)
-        if left:
-            self._open[index] = left
-        else:
-            self._open.pop(index, None)
+            left = {index: [ticket for ticket in tickets if ticket in flying] for index, tickets in self._open.items()}
+            self._open = {index: deque(tickets) for index, tickets in left.items() if tickets}
 
 
 def detach(trainer: Any) -> None:
@@ -309,12 +300,6 @@ def detach(trainer: Any) -> None:
     sampler.detach()
 
 
-def _curriculum(rows: Rows, config: CurriculumConfig) -> Curriculum:
-    pool = rows.pool()
-    check_shares(config, pool.environments)
-    return Curriculum(pool, config, seed=config.seed)
-
-
 def _with_curriculum(original: type) -> type:
     members = {
         "__module__": original.__module__,
@@ -323,7 +308,3 @@ def _with_curriculum(original: type) -> type:
         "_curricula_original": original,
     }
     return type(original.__name__, (CurriculumMixin, original), members)
-
-
-def _with_ticket(outcome: GroupOutcome, ticket: int) -> GroupOutcome:
-    return replace(outcome, ticket=ticket)

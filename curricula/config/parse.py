@@ -170,18 +170,19 @@ class _Builder:
 
     def _mapping(self, path: Path) -> dict[str, Any]:
         own: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        merged: dict[str, Any] | None = None
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent) or event.tag is not None or not event.value:
                 raise Refused("expected a key of plain text", _line(event), path)
             key = event.value
             _printable(key)
             here = (*path, key)
-            if key in own:
+            merges = key == "<<" and event.implicit[0]
+            if key in own or (merges and merged is not None):
                 raise Refused("expected each key once; got it twice; remove one", _line(event), here)
             self.lines[here] = _line(event)
             value = self.node(next(self.events), here)
-            if key == "<<" and event.implicit[0]:
+            if merges:
                 merged = _merge(value)
             else:
                 own[key] = value

@@ -6,6 +6,7 @@ Run as a script it trains under torchrun: `host.py OUT.json '{"…": …}'`; see
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,35 +21,36 @@ ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz =+:,."
 ENVIRONMENTS = {"easy": 24, "frontier": 12, "hard": 24, "never": 20}
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
-    vocabulary = {token: number for number, token in enumerate(["<pad>", "<eos>", "<unk>", *ALPHABET])}
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+def tokenizer(alphabet: str = ALPHABET, eos: str = "<eos>", further: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """A token for each character, after padding, the end, the unknown, and further ones."""
+    tokens = ["<pad>", eos, "<unk>", *further, *alphabet]
+    inner = Tokenizer(models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     return PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>", padding_side="left"
+        tokenizer_object=inner, pad_token="<pad>", eos_token=eos, unk_token="<unk>", padding_side="left"
     )
 
 
-def model(seed: int = 0) -> Qwen2ForCausalLM:
-    state = torch.random.get_rng_state()
-    torch.manual_seed(seed)
-    try:
-        return Qwen2ForCausalLM(
-            Qwen2Config(
-                vocab_size=len(ALPHABET) + 3,
-                hidden_size=32,
-                intermediate_size=64,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                num_key_value_heads=2,
-                pad_token_id=0,
-                eos_token_id=1,
-                bos_token_id=None,
-                tie_word_embeddings=False,
-            )
-        )
-    finally:
-        torch.random.set_rng_state(state)
+def shape(**changes: Any) -> Qwen2Config:
+    sizes = {
+        "vocab_size": len(ALPHABET) + 3,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "bos_token_id": None,
+        "tie_word_embeddings": False,
+    }
+    return Qwen2Config(**{**sizes, **changes})
+
+
+def model(seed: int = 0, **changes: Any) -> Qwen2ForCausalLM:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(shape(**changes))
 
 
 def dataset(sizes: dict[str, int] | None = None) -> Dataset:

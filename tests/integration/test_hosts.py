@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from host import arguments, dataset, model, reward, tokenizer, trainer
+from host import arguments, dataset, model, reward, shape, tokenizer, trainer
 from peft import LoraConfig
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
+from tokenizers import AddedToken
+from transformers import PreTrainedTokenizerFast, Qwen2ForSequenceClassification
 from trl import GRPOConfig, GRPOTrainer
 from trl.experimental.gmpo import GMPOConfig, GMPOTrainer
 
@@ -31,18 +31,7 @@ def test_lora(tmp_path: Path) -> None:
 
 
 def test_reward_model(tmp_path: Path) -> None:
-    judge = Qwen2ForSequenceClassification(
-        Qwen2Config(
-            vocab_size=45,
-            hidden_size=16,
-            intermediate_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            num_labels=1,
-            pad_token_id=0,
-        )
-    )
+    judge = Qwen2ForSequenceClassification(shape(num_labels=1))
     host = trainer(tmp_path, reward_funcs=judge, trainer={"reward_processing_classes": tokenizer()})
     sampler = CurriculumSampler().attach(host)
     host.train()
@@ -87,39 +76,11 @@ def test_evaluation_and_saving_during_training(tmp_path: Path) -> None:
 
 def chat_tokenizer() -> PreTrainedTokenizerFast:
     """Characters, Qwen's markers, and one token that is a whole tool call."""
-    special = ["<pad>", "<|im_start|>", "<|im_end|>", "<unk>", CALL]
-    vocabulary = {token: number for number, token in enumerate([*special, *string.printable])}
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    inner.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        pad_token="<pad>",
-        eos_token="<|im_end|>",
-        unk_token="<unk>",
-        padding_side="left",
-        additional_special_tokens=["<|im_start|>"],
-    )
+    made = tokenizer(string.printable, eos="<|im_end|>", further=["<|im_start|>", CALL])
+    made.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
     made.add_tokens([AddedToken(CALL, special=False)])
     made.chat_template = files("trl").joinpath("chat_templates/qwen3.jinja").read_text(encoding="utf-8")
     return made
-
-
-def chat_model(size: int) -> Qwen2ForCausalLM:
-    torch.manual_seed(0)
-    return Qwen2ForCausalLM(
-        Qwen2Config(
-            vocab_size=size,
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            pad_token_id=0,
-            eos_token_id=2,
-            bos_token_id=None,
-            max_position_embeddings=8192,
-        )
-    )
 
 
 def chat_trainer(tmp_path: Path, data: Dataset, rewards: Any, **keywords: Any) -> GRPOTrainer:
@@ -131,11 +92,11 @@ def chat_trainer(tmp_path: Path, data: Dataset, rewards: Any, **keywords: Any) -
             max_completion_length=200,
             max_tool_calling_iterations=1,
             # A random model would not call a tool: this makes the call likely, and leaves the rest to chance.
-            generation_kwargs={"sequence_bias": [[[4], 4.0], [[2], 3.0]]},
+            generation_kwargs={"sequence_bias": [[[4], 4.0], [[1], 3.0]]},
         )
     )
     return GRPOTrainer(
-        model=chat_model(len(words)),
+        model=model(vocab_size=len(words), max_position_embeddings=8192),
         args=config,
         reward_funcs=rewards,
         train_dataset=data,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
+from datasets import ClassLabel, Dataset
 from host import dataset, model, reward, tokenizer, trainer, weights_digest
 from transformers import Trainer, TrainingArguments
 from trl import GRPOTrainer
@@ -217,3 +217,17 @@ def test_trainer_that_swaps_prompts(tmp_path: Path) -> None:
     with refused("Swaps.*other prompts than the curriculum drew"):
         host.train()
     assert weights_digest(host) == before
+
+
+def test_environments_that_a_transform_makes(tmp_path: Path) -> None:
+    data = dataset().remove_columns("environment")
+    data.set_transform(lambda batch: {**batch, "environment": ["a"] * len(batch["prompt"])})
+    with refused("environment_column: 'environment' is made by a transform.*dataset.map"):
+        CurriculumSampler().attach(trainer(tmp_path, train_dataset=data))
+
+
+def test_labels_that_were_never_given(tmp_path: Path) -> None:
+    data = Dataset.from_dict({"prompt": ["1", "2", "3", "4"], "environment": [0, 1, -1, 0]})
+    data = data.cast_column("environment", ClassLabel(names=["a", "b"]))
+    with refused("row 2: column 'environment' names no environment"):
+        CurriculumSampler().attach(trainer(tmp_path, train_dataset=data))

@@ -88,6 +88,12 @@ def test_every_format_reads_the_same(base: Path) -> None:
     assert len(mixed(base, maths=source(split="train[:3]")).dataset) == 3
 
 
+def test_a_path_is_no_pattern(base: Path) -> None:
+    (base / "run [1]").mkdir()
+    rows(3).to_parquet(str(base / "run [1]" / "a*b.parquet"))
+    assert len(mixed(base, maths=source("run [1]/a*b.parquet")).dataset) == 3
+
+
 def test_keys(base: Path) -> None:
     rows(3, id=[7, 8, 7]).to_parquet(str(base / "keyed.parquet"))
     assert mixed(base, m=source("keyed.parquet", key="id")).dataset["uid"] == ["m/7", "m/8", "m/7#2"]
