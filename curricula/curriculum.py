@@ -114,7 +114,9 @@ class Curriculum:
         draws: list[Draw] = []
         asks = self._counts["asks"]
         for choice in choices:
-            ticket = Ticket(choice.row, choice.position, choice.code, choice.weight, asks)
+            ticket = Ticket(
+                choice.row, choice.position, choice.code, choice.weight, float(self._shares[choice.code]), asks
+            )
             number = self._tickets.issue(ticket)
             key, name = self.pool.key(choice.row), self.pool.environments[choice.code]
             draws.append(Draw(number, choice.row, key, name, choice.propensity, policy_version, choice.reason))
@@ -208,9 +210,7 @@ class Curriculum:
             raise CurriculaValueError(
                 f"beliefs: expected indices of shape (M,) in [0, {len(self.pool)}); got {indices!r}"
             )
-        alpha, beta = self._learner.beliefs.posterior(rows.astype(np.int64))
-        total = alpha + beta
-        return Beliefs(alpha / total, np.sqrt(alpha * beta / (total * total * (total + 1.0))))
+        return Beliefs(*self._learner.beliefs.moments(rows.astype(np.int64)))
 
     def shares(self) -> dict[str, float]:
         """Each environment's share of the draws, as of the last ask; before any, as it would be without evidence."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.bandits import Bandit, DiscountedThompson, FixedShares
-from curricula.beliefs import DecayedBeta
+from curricula.beliefs import Belief, DecayedBeta
 from curricula.config import CurriculumConfig
 from curricula.costs import TokenCosts
 from curricula.filters import Judgement, ZeroVariance
@@ -15,6 +15,7 @@ from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
 from curricula.records import Verdict
+from curricula.scored import Scored
 from curricula.stateful import Reader
 from curricula.success import SuccessRule
 from curricula.tickets import Ticket
@@ -29,7 +30,7 @@ class Learner:
 
     def __init__(self, pool: PromptPool, config: CurriculumConfig, base: Floats) -> None:
         selection = config.curriculum
-        self.beliefs = DecayedBeta(pool, selection.belief)
+        self.beliefs: Belief = DecayedBeta(pool, selection.belief)
         self.costs = TokenCosts(pool, selection.bandit.discount)
         self.bandit: Bandit = (
             DiscountedThompson(len(base), selection.bandit.discount)
@@ -97,24 +98,38 @@ class Learner:
         if not scored.any():
             return verdicts
         rows = np.array([ticket.row for ticket in tickets])
-        weight = np.array([ticket.weight for ticket in tickets])
         mixed = np.array([judgement == "informative" for judgement in judgements])
         passed = np.where(live, results, 0.0).sum(axis=1)
         value = passed / np.maximum(members, 1)
-        rated, paired = members > 0, scored > 1
+        rated = members > 0
         corrected = value
         if self.rule.mode == "informative":
-            taught, passed, tried = members > 1, mixed * 1.0, np.ones(rows.size)
+            taught, taught_passed, tried = members > 1, mixed * 1.0, np.ones(rows.size)
         else:
-            corrected = self.beliefs.pool_means(windows_E2)[codes] + value - self.beliefs.mean(rows)
-            taught, tried = rated, members * 1.0
-        seen = rated & drawn
-        kept = np.array([verdict.keep for verdict in verdicts])
-        columns = (value, corrected, weight, kept * 1.0, mixed * 1.0)
-        self.monitor.record(codes[seen], np.stack(columns, axis=1)[seen])
-        self.beliefs.update(rows[taught], passed[taught], tried[taught])
+            means, _ = self.beliefs.moments(rows)
+            corrected = self.beliefs.pool_means(windows_E2)[codes] + value - means
+            taught, taught_passed, tried = rated, passed, members * 1.0
+        groups = Scored(
+            rows_K=rows,
+            codes_K=codes,
+            drawn_K=drawn,
+            results_KG=results,
+            members_K=members,
+            passed_K=passed,
+            value_K=value,
+            corrected_K=corrected,
+            weight_K=np.array([ticket.weight for ticket in tickets]),
+            share_K=np.array([ticket.share for ticket in tickets]),
+            mixed_K=mixed,
+            kept_K=np.array([verdict.keep for verdict in verdicts]),
+            tokens_K=batch.tokens_K[places],
+            counted_K=batch.counted_K[places],
+        )
+        self.monitor.record(groups)
+        self.beliefs.update(rows[taught], taught_passed[taught], tried[taught])
         live_K = scored > 0
-        self.costs.update(rows[live_K], batch.tokens_K[places][live_K], batch.counted_K[places][live_K])
+        self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
+        paired = scored > 1
         self.bandit.update(codes[paired], mixed[paired])
         return verdicts
 

@@ -5,10 +5,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.scored import Scored
 from curricula.stateful import Reader
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Event = Literal["kept", "zero_variance", "single", "unscorable", "error", "stale", "cancelled", "expired"]
 
 EVENTS: tuple[Event, ...] = get_args(Event)
@@ -50,9 +50,12 @@ class Monitor:
         """Count one group of an environment."""
         self.events_ER[code, EVENTS.index(event)] += 1
 
-    def record(self, codes: Codes, rates_KF: Floats) -> None:
-        """Enter K scored groups, told in this order: mean result, corrected result, weight, kept, informative."""
-        for code, row in zip(codes.tolist(), rates_KF, strict=True):
+    def record(self, groups: Scored) -> None:
+        """Enter the groups that this run drew and whose result is known, in the order they were told."""
+        seen = groups.drawn_K & (groups.members_K > 0)
+        columns = (groups.value_K, groups.corrected_K, groups.weight_K, groups.kept_K * 1.0, groups.mixed_K * 1.0)
+        rates_KF = np.stack(columns, axis=1)[seen]
+        for code, row in zip(groups.codes_K[seen].tolist(), rates_KF, strict=True):
             self.rates_EWF[code, self.told_E[code] % self.window] = row
             self.told_E[code] += 1
 

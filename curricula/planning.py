@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from curricula.config import SelectionConfig
 from curricula.learner import Learner
-from curricula.objectives import expected_signal
 from curricula.pool import PromptPool
 from curricula.records import Reason
 from curricula.sampling import (
@@ -97,17 +96,14 @@ class Planner:
 
     def _score(self, positions: Ints, group_size: int, learner: Learner) -> Candidates:
         objective, rows = self.config.objective, self.pool.rows(positions)
-        alpha, beta = learner.beliefs.posterior(rows)
-        means = alpha / (alpha + beta)
+        means, scores = learner.beliefs.assess(rows, group_size, objective.normaliser)
         if objective.type == "uniform":
             scores = np.ones(rows.size)
         elif learner.rule.mode == "informative":
             scores = means
-        else:
-            scores = expected_signal(alpha, beta, group_size, objective.normaliser)
         if objective.type == "signal_per_token":
             scores = scores / learner.costs.prompts(rows)
-        return Candidates(positions, rows, means, scores, learner.beliefs.tried[rows] == 0.0)
+        return Candidates(positions, rows, means, scores, ~learner.beliefs.seen(rows))
 
     def _choose(
         self, codes: list[int], counts: Ints, sizes: Ints, free: Ints, candidates: Candidates, rng: np.random.Generator

@@ -23,6 +23,7 @@ class Ticket(NamedTuple):
         position: Its place in the pool's grouped order.
         code: Code of its environment.
         weight: How many eligible prompts of the environment it stands for, relative to a uniform draw; mean 1.
+        share: Its environment's share of the draws at that ask.
         ask: Number of the ask that drew it.
     """
 
@@ -30,6 +31,7 @@ class Ticket(NamedTuple):
     position: int
     code: int
     weight: float
+    share: float
     ask: int
 
 
@@ -81,7 +83,7 @@ class Tickets:
                     raise CurriculaValueError(
                         f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
                     )
-                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0)))
+                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0.0, 0)))
                 continue
             number = self.issued_number("tell", outcome.ticket)
             resolved.append((place, number, None if number in numbers else self.find(number)))
@@ -153,13 +155,14 @@ class Tickets:
         shape = numbers.shape
         rows = state.array("row", np.int64, shape, high=len(self.pool) - 1)
         weights = state.array("weight", np.float64, shape, high=1e18)
+        shares = state.array("share", np.float64, shape, high=1.0)
         ask = state.array("ask", np.int64, shape, high=asks)
         state.ensure("number", "ascending numbers", bool((numbers[1:] > numbers[:-1]).all()))
         state.ensure("ask", "asks in the order of the tickets", bool((ask[1:] >= ask[:-1]).all()))
-        columns = (numbers.tolist(), rows.tolist(), weights.tolist(), ask.tolist())
+        columns = (numbers.tolist(), rows.tolist(), weights.tolist(), shares.tolist(), ask.tolist())
         return {
-            number: Ticket(row, self.pool.position(row), int(self.pool.codes[row]), weight, made)
-            for number, row, weight, made in zip(*columns, strict=True)
+            number: Ticket(row, self.pool.position(row), int(self.pool.codes[row]), weight, share, made)
+            for number, row, weight, share, made in zip(*columns, strict=True)
         }
 
 
@@ -169,6 +172,7 @@ def _columns(tickets: dict[int, Ticket]) -> dict[str, Any]:
         "number": np.array(list(tickets), dtype=np.int64),
         "row": np.array([ticket.row for ticket in values], dtype=np.int64),
         "weight": np.array([ticket.weight for ticket in values], dtype=np.float64),
+        "share": np.array([ticket.share for ticket in values], dtype=np.float64),
         "ask": np.array([ticket.ask for ticket in values], dtype=np.int64),
     }
 

@@ -1,11 +1,13 @@
-"""The posterior over each prompt's pass rate."""
+"""Decayed Beta beliefs."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.beliefs.base import Assessment, Normaliser
 from curricula.config import BeliefConfig
+from curricula.objectives import expected_signal
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
 
@@ -59,10 +61,20 @@ class DecayedBeta:
         beta = self.strength * (1.0 - prior) + (self.tried[rows] - passed)
         return alpha, beta
 
-    def mean(self, rows: Rows) -> Floats:
-        """Posterior mean of each row, shape (M,)."""
+    def seen(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows were visited, shape (M,)."""
+        return self.tried[rows] > 0.0
+
+    def assess(self, rows: Rows, group_size: int, normaliser: Normaliser) -> Assessment:
+        """Expected pass rate and signal of rows (M,), both in closed form."""
         alpha, beta = self.posterior(rows)
-        return alpha / (alpha + beta)
+        return Assessment(alpha / (alpha + beta), expected_signal(alpha, beta, group_size, normaliser))
+
+    def moments(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of each row, shape (M,) each."""
+        alpha, beta = self.posterior(rows)
+        total = alpha + beta
+        return alpha / total, np.sqrt(alpha * beta / (total * total * (total + 1.0)))
 
     def pool_means(self, windows_E2: Rows) -> Floats:
         """Mean of the beliefs over the eligible prompts of each environment, shape (E,); O(levels).
