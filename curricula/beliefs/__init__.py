@@ -1,6 +1,7 @@
 """Posteriors over each prompt's pass rate."""
 
+from curricula.beliefs.arcsine_kalman import ArcsineKalman
 from curricula.beliefs.base import Assessment, Belief
 from curricula.beliefs.decayed_beta import DecayedBeta
 
-__all__ = ["Assessment", "Belief", "DecayedBeta"]
+__all__ = ["ArcsineKalman", "Assessment", "Belief", "DecayedBeta"]

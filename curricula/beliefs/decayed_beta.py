@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.beliefs.base import Assessment, Normaliser
+from curricula.beliefs.sums import rounds, window_sums
 from curricula.config import BeliefConfig
 from curricula.objectives import expected_signal
 from curricula.pool import PromptPool
@@ -84,24 +85,14 @@ class DecayedBeta:
         """
         if len(self.prior_B) == len(self.first_E2):
             return (self.environment_means() * self.prior_B + self.evidence_B) / self.pool.block_sizes
-        # Sums over each environment's range of blocks are differences of running sums.
-        columns = np.stack([self.prior_B, self.evidence_B, self.pool.block_sizes])
-        running = np.concatenate([np.zeros((3, 1)), columns.cumsum(axis=1)], axis=1)
-        prior, evidence, sizes = running[:, windows_E2[:, 1]] - running[:, windows_E2[:, 0]]
+        columns = np.stack([self.prior_B, self.evidence_B, self.pool.block_sizes.astype(np.float64)])
+        prior, evidence, sizes = window_sums(columns, windows_E2)
         return (self.environment_means() * prior + evidence) / sizes
 
     def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
         """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""
-        while rows.size:
-            if len(set(rows.tolist())) == rows.size:
-                self._update_distinct(rows, passed, tried)
-                return
-            _, first = np.unique(rows, return_index=True)
-            later = np.ones(rows.size, dtype=np.bool_)
-            later[first] = False
-            first.sort()
-            self._update_distinct(rows[first], passed[first], tried[first])
-            rows, passed, tried = rows[later], passed[later], tried[later]
+        for places in rounds(rows):
+            self._update_distinct(rows[places], passed[places], tried[places])
 
     def _update_distinct(self, rows: Rows, passed: Floats, tried: Floats) -> None:
         old_k, old_n = self.passed[rows].astype(np.float64), self.tried[rows].astype(np.float64)
