@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
+from curricula.visits import visits
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -48,11 +49,12 @@ class TokenCosts:
         rows, tokens, rollouts = rows[told], tokens[told], rollouts[told]
         # An empty completion still costs a forward pass.
         each = np.maximum(tokens / rollouts, 1.0)
-        np.add.at(self.sums_E2, self.pool.codes[rows], np.stack([each * rollouts, rollouts], axis=1))
-        means = self.environments()[self.pool.codes[rows]]
-        for row, mean, value in zip(rows.tolist(), means.tolist(), each.tolist(), strict=True):
-            old = float(self.mean[row])
-            self.mean[row] = old + _RATE * (value - old) if old > 0.0 else 0.5 * (mean + value)
+        codes = self.pool.codes[rows]
+        np.add.at(self.sums_E2, codes, np.stack([each * rollouts, rollouts], axis=1))
+        means = self.environments()[codes]
+        for part in visits(rows):
+            old, value = self.mean[rows[part]].astype(np.float64), each[part]
+            self.mean[rows[part]] = np.where(old > 0.0, old + _RATE * (value - old), 0.5 * (means[part] + value))
 
     def state_dict(self) -> dict[str, Any]:
         """Means of the rows with a known one, and the environments' sums."""

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -111,16 +110,17 @@ class Curriculum:
         choices = self._planner.plan(
             n, group_size, self._shares, self._windows.spans, self._tickets, self._learner, self._rng
         )
-        draws: list[Draw] = []
-        asks = self._counts["asks"]
-        for choice in choices:
-            ticket = Ticket(
-                choice.row, choice.position, choice.code, choice.weight, float(self._shares[choice.code]), asks
-            )
-            number = self._tickets.issue(ticket)
-            key, name = self.pool.key(choice.row), self.pool.environments[choice.code]
-            draws.append(Draw(number, choice.row, key, name, choice.propensity, policy_version, choice.reason))
-            self._counts["repeats"] += choice.reason == "repeat"
+        asks, shares = self._counts["asks"], self._shares.tolist()
+        numbers = self._tickets.issue(
+            [Ticket(c.row, c.position, c.code, c.weight, shares[c.code], asks) for c in choices]
+        )
+        keys = self.pool.keys_of([choice.row for choice in choices])
+        names = self.pool.environments
+        draws = [
+            Draw(number, choice.row, key, names[choice.code], choice.propensity, policy_version, choice.reason)
+            for number, choice, key in zip(numbers, choices, keys, strict=True)
+        ]
+        self._counts["repeats"] += sum(choice.reason == "repeat" for choice in choices)
         self._learner.monitor.drawn.extend([choice.code for choice in choices])
         self._counts["draws"] += n
         return draws
@@ -143,24 +143,21 @@ class Curriculum:
         if not outcomes:
             return []
         batch = stack(outcomes)
+        numbers, tickets = self._tickets.resolve(outcomes)
         verdicts: list[Verdict | None] = [None] * len(outcomes)
-        tickets: list[Ticket | None] = [None] * len(outcomes)
-        for place, number, ticket in self._tickets.resolve(outcomes):
-            tickets[place] = ticket
-            if ticket is None:
-                verdicts[place] = Verdict(False, "cancelled" if number in self._tickets.cancelled else "duplicate")
-                self._counts["duplicates"] += 1
         # Everything is checked: from here on, state changes.
         for place, (outcome, ticket) in enumerate(zip(outcomes, tickets, strict=True)):
             if ticket is None:
-                continue
-            if outcome.ticket is not None:
-                self._tickets.close(operator.index(outcome.ticket))
-                self._counts["told"] += 1
-            if outcome.status != "ok":
+                cancelled = numbers[place] in self._tickets.cancelled
+                verdicts[place] = Verdict(False, "cancelled" if cancelled else "duplicate")
+                self._counts["duplicates"] += 1
+            elif outcome.status != "ok":
                 verdicts[place] = Verdict(False, outcome.status)
                 if outcome.ticket is not None:
                     self._learner.monitor.count(outcome.status, ticket.code)
+        landed = [n for n, ticket in zip(numbers, tickets, strict=True) if n is not None and ticket is not None]
+        self._tickets.close(landed)
+        self._counts["told"] += len(landed)
         scored = [place for place, verdict in enumerate(verdicts) if verdict is None]
         if scored:
             known = cast(list[Ticket], [tickets[place] for place in scored])

@@ -87,12 +87,10 @@ class Learner:
         live = ~np.isnan(results)
         members = live.sum(axis=1)
         codes = np.array([ticket.code for ticket in tickets])
-        for code, verdict, counts in zip(codes.tolist(), verdicts, drawn.tolist(), strict=True):
-            if counts:
-                self.monitor.count("kept" if verdict.keep else cast(Event, verdict.reason), code)
-        self.monitor.trained.extend(
-            [c for c, v, d in zip(codes.tolist(), verdicts, drawn, strict=True) if v.keep and d]
-        )
+        kept = np.array([verdict.keep for verdict in verdicts])
+        ends: list[Event] = ["kept" if verdict.keep else cast(Event, verdict.reason) for verdict in verdicts]
+        self.monitor.count_all([end for end, ours in zip(ends, drawn.tolist(), strict=True) if ours], codes[drawn])
+        self.monitor.trained.extend(codes[kept & drawn])
         np.add.at(self.monitor.tokens_E, codes, np.where(drawn, batch.tokens_K[places], 0.0))
         scored = members if judged is results else (~np.isnan(judged)).sum(axis=1)
         if not scored.any():
@@ -121,7 +119,7 @@ class Learner:
             weight_K=np.array([ticket.weight for ticket in tickets]),
             share_K=np.array([ticket.share for ticket in tickets]),
             mixed_K=mixed,
-            kept_K=np.array([verdict.keep for verdict in verdicts]),
+            kept_K=kept,
             tokens_K=batch.tokens_K[places],
             counted_K=batch.counted_K[places],
         )

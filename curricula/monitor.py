@@ -1,5 +1,6 @@
 """What the run's batches look like: success per environment as drawn, as trained and corrected, shares and counts."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ _LEAST_ESS = 5.0
 _VALUE, _CORRECTED, _WEIGHT, _KEPT, _INFORMATIVE = range(5)
 _FIELDS = 5
 _MOST = 1e120
+_PLACES: dict[str, int] = {event: place for place, event in enumerate(EVENTS)}
 
 
 class Monitor:
@@ -48,16 +50,28 @@ class Monitor:
 
     def count(self, event: Event, code: int) -> None:
         """Count one group of an environment."""
-        self.events_ER[code, EVENTS.index(event)] += 1
+        self.events_ER[code, _PLACES[event]] += 1
+
+    def count_all(self, events: Sequence[Event], codes: NDArray[np.int64]) -> None:
+        """Count groups, each of the environment whose code stands in its place."""
+        np.add.at(self.events_ER, (codes, np.array([_PLACES[event] for event in events], dtype=np.int64)), 1)
 
     def record(self, groups: Scored) -> None:
         """Enter the groups that this run drew and whose result is known, in the order they were told."""
         seen = groups.drawn_K & (groups.members_K > 0)
         columns = (groups.value_K, groups.corrected_K, groups.weight_K, groups.kept_K * 1.0, groups.mixed_K * 1.0)
         rates_KF = np.stack(columns, axis=1)[seen]
-        for code, row in zip(groups.codes_K[seen].tolist(), rates_KF, strict=True):
-            self.rates_EWF[code, self.told_E[code] % self.window] = row
-            self.told_E[code] += 1
+        codes = groups.codes_K[seen]
+        counts_E = np.bincount(codes, minlength=len(self.names))
+        # Group by group of an environment, in the order they were told: its k-th goes k places on.
+        order = codes.argsort(kind="stable")
+        grouped = codes[order]
+        rank = np.arange(grouped.size) - (counts_E.cumsum() - counts_E)[grouped]
+        # Of more than fill its window, an environment keeps the last.
+        last = rank >= counts_E[grouped] - self.window
+        slots = (self.told_E[grouped] + rank) % self.window
+        self.rates_EWF[grouped[last], slots[last]] = rates_KF[order[last]]
+        self.told_E += counts_E
 
     def metrics(self, rate: str) -> dict[str, float]:
         """Flat metrics; `rate` names what groups are measured in: "success" or "mean_reward"."""
@@ -136,12 +150,12 @@ class Ring:
         self.codes = np.zeros(window, dtype=np.int64)
         self.total = 0
 
-    def extend(self, codes: list[int]) -> None:
+    def extend(self, codes: Sequence[int] | NDArray[np.int64]) -> None:
         """Enter environments in order."""
         size = len(self.codes)
-        for code in codes:
-            self.codes[self.total % size] = code
-            self.total += 1
+        start = max(0, len(codes) - size)  # of more than fill the window, the last
+        self.codes[(self.total + np.arange(start, len(codes))) % size] = codes[start:]
+        self.total += len(codes)
 
     def shares(self, environments: int) -> Floats:
         """Share of each environment, shape (E,); NaN before the first entry."""

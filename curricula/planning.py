@@ -80,7 +80,7 @@ class Planner:
             learner: What is believed of pass rates and costs.
             rng: The only source of randomness.
         """
-        taken = [tickets.taken(code, *span) for code, span in enumerate(spans)]
+        taken = [tickets.taken(*span) for span in spans]
         free = np.array([stop - start - len(out) for (start, stop), out in zip(spans, taken, strict=True)])
         fresh = settle(allocate(shares, count, rng), free, shares, rng)
         choices: list[Choice] = []

@@ -106,6 +106,10 @@ class PromptPool:
             return f"{self.environments[self.codes[index]]}:{index}"
         return texts_of(self._keys, index, index + 1)[0]
 
+    def keys_of(self, rows: Sequence[int]) -> list[str]:
+        """Stable identities of the prompts in these rows."""
+        return [self.key(row) for row in rows]
+
     def code(self, environment: str) -> int:
         """Code of an environment, or CurriculaValueError naming those that exist."""
         try:

@@ -1,5 +1,6 @@
 """Draws of a fixed size whose inclusion probabilities are known exactly."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def allocate(shares: Floats, count: int, rng: np.random.Generator) -> Ints:
     return np.diff(marks, prepend=0)
 
 
-def sample_range(start: int, stop: int, taken: list[int], count: int, rng: np.random.Generator) -> Ints:
+def sample_range(start: int, stop: int, taken: Sequence[int] | Ints, count: int, rng: np.random.Generator) -> Ints:
     """Simple random sample without replacement from a range of positions, in random order.
 
     Args:
@@ -150,9 +151,9 @@ def sample_range(start: int, stop: int, taken: list[int], count: int, rng: np.ra
     [10, 13, 14]
     """
     ranks = rng.choice(stop - start - len(taken), count, replace=False)
-    if taken:
+    if len(taken):
         # The r-th position that is free lies after as many taken ones as have at most r free ones before them.
-        gaps = np.array(taken) - start - np.arange(len(taken))
+        gaps = np.asarray(taken) - start - np.arange(len(taken))
         ranks = ranks + np.searchsorted(gaps, ranks, side="right")
     return ranks + start
 

@@ -1,16 +1,17 @@
 """Draws that are out: which prompts are in flight, which tickets expired, which were cancelled."""
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curricula.errors import CurriculaValueError
 from curricula.pool import PromptPool
 from curricula.records import GroupOutcome, whole
 from curricula.stateful import Reader
+
+Positions = NDArray[np.int64]
 
 _REMEMBERED = 1 << 16
 
@@ -35,6 +36,13 @@ class Ticket(NamedTuple):
     ask: int
 
 
+class Resolved(NamedTuple):
+    """What outcomes refer to, one entry per outcome; no number: told by row; no ticket: told, cancelled, forgotten."""
+
+    numbers: list[int | None]
+    tickets: list[Ticket | None]
+
+
 class Tickets:
     """Issues tickets, and keeps those that are in flight, expired or cancelled.
 
@@ -47,48 +55,57 @@ class Tickets:
         self.in_flight: dict[int, Ticket] = {}
         self.expired: dict[int, Ticket] = {}
         self.cancelled: dict[int, None] = {}
-        self._taken: list[list[int]] = [[] for _ in pool.environments]
+        # Positions in flight, ascending; one comes twice only after repeats.
+        self._taken: Positions = np.zeros(0, dtype=np.int64)
 
-    def issue(self, ticket: Ticket) -> int:
-        """Number a draw and take its prompt out of the eligible ones."""
-        number = self.issued
-        self.issued += 1
-        self.in_flight[number] = ticket
-        insort(self._taken[ticket.code], ticket.position)
-        return number
+    def issue(self, tickets: Sequence[Ticket]) -> range:
+        """Number draws, in order, and take their prompts out of the eligible ones."""
+        numbers = range(self.issued, self.issued + len(tickets))
+        self.issued = numbers.stop
+        self.in_flight.update(zip(numbers, tickets, strict=True))
+        self._take(tickets)
+        return numbers
 
-    def taken(self, code: int, start: int, stop: int) -> list[int]:
-        """Distinct positions in flight of an environment within start to stop, sorted."""
-        positions = self._taken[code]
-        inside = positions[bisect_left(positions, start) : bisect_left(positions, stop)]
-        # The same prompt is out twice only after repeats.
-        return inside if all(a < b for a, b in pairwise(inside)) else sorted(set(inside))
+    def taken(self, start: int, stop: int) -> Positions:
+        """Distinct positions in flight within start to stop, ascending."""
+        first, last = self._taken.searchsorted((start, stop))
+        inside = self._taken[first:last]
+        repeats = inside[1:] == inside[:-1]
+        return np.delete(inside, np.flatnonzero(repeats)) if repeats.any() else inside
 
     def find(self, number: int) -> Ticket | None:
         """The ticket if it is in flight or expired."""
         return self.in_flight.get(number) or self.expired.get(number)
 
-    def resolve(self, outcomes: Sequence[GroupOutcome]) -> list[tuple[int, int | None, Ticket | None]]:
-        """Place, number and ticket of each outcome; no ticket where it was told, cancelled or long forgotten.
+    def resolve(self, outcomes: Sequence[GroupOutcome]) -> Resolved:
+        """Number and ticket of each outcome.
 
         Raises:
             CurriculaValueError: A ticket that was never issued, or a row outside the pool.
         """
-        resolved: list[tuple[int, int | None, Ticket | None]] = []
-        numbers: set[int] = set()
+        given = [outcome.ticket for outcome in outcomes]
+        if set(map(type, given)) == {int} and len(set(given)) == len(given):
+            numbers = cast(list[int], given)
+            if min(numbers) >= 0 and max(numbers) < self.issued:
+                return Resolved(given, [self.find(number) for number in numbers])
+        resolved = Resolved([], [])
+        told: set[int] = set()
         for place, outcome in enumerate(outcomes):
             if outcome.ticket is None:
-                row = whole("tell", "an index", cast(int, outcome.index), low=0)
-                if row >= len(self.pool):
-                    raise CurriculaValueError(
-                        f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}"
-                    )
-                resolved.append((place, None, Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0.0, 0)))
-                continue
-            number = self.issued_number("tell", outcome.ticket)
-            resolved.append((place, number, None if number in numbers else self.find(number)))
-            numbers.add(number)
+                number, ticket = None, self._elsewhere(place, outcome)
+            else:
+                number = self.issued_number("tell", outcome.ticket)
+                ticket = None if number in told else self.find(number)
+                told.add(number)
+            resolved.numbers.append(number)
+            resolved.tickets.append(ticket)
         return resolved
+
+    def _elsewhere(self, place: int, outcome: GroupOutcome) -> Ticket:
+        row = whole("tell", "an index", cast(int, outcome.index), low=0)
+        if row >= len(self.pool):
+            raise CurriculaValueError(f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}")
+        return Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0.0, 0)
 
     def issued_number(self, caller: str, ticket: int) -> int:
         """The number of a ticket, or CurriculaValueError where it was never issued."""
@@ -99,16 +116,19 @@ class Tickets:
             )
         return number
 
-    def close(self, number: int) -> None:
-        """Told: its prompt is eligible again, and the ticket teaches no more."""
-        if number in self.in_flight:
-            self._release(number)
-        else:
-            self.expired.pop(number, None)
+    def close(self, numbers: Iterable[int]) -> None:
+        """Told: their prompts are eligible again, and the tickets teach no more."""
+        landed: list[Ticket] = []
+        for number in numbers:
+            if (ticket := self.in_flight.pop(number, None)) is not None:
+                landed.append(ticket)
+            else:
+                self.expired.pop(number, None)
+        self._release(landed)
 
     def cancel(self, number: int) -> None:
         """Never to be told; a tell that comes after all is refused by name."""
-        self.close(number)
+        self.close([number])
         self.cancelled[number] = None
         _forget(self.cancelled)
 
@@ -117,16 +137,22 @@ class Tickets:
         late: list[Ticket] = []
         # Tickets are in order of their asks, so the walk stops at the first that is young enough.
         while self.in_flight and (ticket := self.in_flight[number := next(iter(self.in_flight))]).ask < ask:
-            self._release(number)
-            self.expired[number] = ticket
+            self.expired[number] = self.in_flight.pop(number)
             late.append(ticket)
+        self._release(late)
         _forget(self.expired)
         return late
 
-    def _release(self, number: int) -> None:
-        ticket = self.in_flight.pop(number)
-        positions = self._taken[ticket.code]
-        del positions[bisect_left(positions, ticket.position)]
+    def _take(self, tickets: Iterable[Ticket]) -> None:
+        positions = _sorted_positions(tickets)
+        self._taken = np.insert(self._taken, self._taken.searchsorted(positions), positions)
+
+    def _release(self, tickets: Sequence[Ticket]) -> None:
+        if tickets:
+            positions = _sorted_positions(tickets)
+            # Of equal positions, each goes from a place of its own.
+            places = np.arange(positions.size) + self._taken.searchsorted(positions) - positions.searchsorted(positions)
+            self._taken = np.delete(self._taken, places)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is out."""
@@ -147,8 +173,7 @@ class Tickets:
         kinds = (self.in_flight, self.expired, self.cancelled)
         distinct = len(set[int]().union(*kinds)) == sum(map(len, kinds)) == len(cancelled) + sum(map(len, kinds[:2]))
         state.ensure("in_flight", "tickets that are in one place only", distinct)
-        for ticket in self.in_flight.values():
-            insort(self._taken[ticket.code], ticket.position)
+        self._take(self.in_flight.values())
 
     def _read(self, state: Reader, asks: int) -> dict[int, Ticket]:
         numbers = state.array("number", np.int64, (None,), high=self.issued - 1)
@@ -175,6 +200,10 @@ def _columns(tickets: dict[int, Ticket]) -> dict[str, Any]:
         "share": np.array([ticket.share for ticket in values], dtype=np.float64),
         "ask": np.array([ticket.ask for ticket in values], dtype=np.int64),
     }
+
+
+def _sorted_positions(tickets: Iterable[Ticket]) -> Positions:
+    return np.sort(np.array([ticket.position for ticket in tickets], dtype=np.int64))
 
 
 def _forget(remembered: dict[int, Any]) -> None:

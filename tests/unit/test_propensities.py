@@ -25,7 +25,7 @@ def asks(curriculum, count, rounds):
         draws = curriculum.ask(count, group_size=4)
         yield draws
         for draw in draws:
-            curriculum._tickets.close(draw.ticket)
+            curriculum._tickets.close([draw.ticket])
 
 
 @pytest.mark.parametrize("in_flight", [0, 5])
