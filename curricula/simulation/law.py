@@ -1,5 +1,6 @@
 """The law of a simulated world: how hard its prompts are, what they cost, and how ability grows with training."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -163,7 +164,8 @@ class Law:
         """What prerequisites leave of each environment's growth, shape (E,), in (0, 1]."""
         factor_E = np.ones(len(self.environments))
         for rule in self.prerequisites:
-            factor_E[rule.environment] *= float(sigmoid(rule.slope * (ability_E[rule.needs] - rule.threshold)))
+            logit = rule.slope * (float(ability_E[rule.needs]) - rule.threshold)
+            factor_E[rule.environment] *= 0.5 * (1.0 + math.tanh(0.5 * logit))
         return factor_E
 
     def grow(self, ability_E: Floats, signal_E: Floats, kept_E: Floats | Counts) -> Floats:
@@ -180,7 +182,7 @@ class Law:
 
     def bonus(self, visits: NDArray[np.int64]) -> Floats:
         """Logits of memorisation after so many visits: memorisation * (1 - 2^-visits)."""
-        return self.memorisation * (1.0 - 0.5**visits)
+        return self.memorisation * (1.0 - np.exp2(-visits.astype(np.float64)))
 
     def expect(self, function: str, ability_E: Floats, wander: float = 0.0) -> Floats:
         """Expected "success" or "signal" of prompts never trained on, per environment, shape (E,)."""
@@ -188,10 +190,7 @@ class Law:
         return np.array([environment.expect(function, ability, wander) for environment, ability in pairs])
 
 
-def sigmoid(logit: NDArray[np.float64] | float) -> Floats:
+def sigmoid(logit: Floats) -> Floats:
     """1 / (1 + exp(-logit)), without overflow."""
-    half: Floats = np.array(logit, dtype=np.float64) / 2.0
-    np.tanh(half, out=half)
-    half += 1.0
-    half /= 2.0
-    return half
+    half: Floats = np.tanh(0.5 * logit)
+    return 0.5 * (1.0 + half)
