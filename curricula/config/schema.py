@@ -121,6 +121,32 @@ class BeliefConfig(Section):
     strength: Annotated[float, Field(ge=1e-6, le=1e6)] = 2.0
 
 
+class PredictorConfig(Section):
+    """How the difficulty of prompts that were never visited is predicted.
+
+    `auto` uses what the pool has: texts, feature columns, both, or nothing. `stack` weighs its members by what they
+    were right about. `module:Class` is an estimator of scikit-learn (`partial_fit`) or river (`learn_one`), and
+    `features` is what it sees.
+    """
+
+    type: Annotated[str, Field(min_length=1)] = "auto"
+    params: dict[str, Any] = {}
+    features: Literal["hashed_text", "columns"] | None = None
+    members: Annotated[tuple["PredictorConfig", ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _coherent(self) -> "PredictorConfig":
+        if (self.type == "stack") != bool(self.members):
+            raise problem(
+                "members with type stack, and with no other", f"type {shown(self.type)}, {len(self.members)} members"
+            )
+        if self.features is not None and ":" not in self.type:
+            raise problem("features with type module:Class only", f"type {shown(self.type)}", "remove it")
+        if self.params and self.type in ("auto", "none", "stack"):
+            raise problem(f"no params with type {self.type}", shown(self.params), "name a predictor to set them")
+        return self
+
+
 class ObjectiveConfig(Section):
     """What a group is worth; `normaliser` says what the trainer divides its advantages by."""
 
@@ -140,6 +166,7 @@ class SelectionConfig(Section):
 
     bandit: BanditConfig = BanditConfig()
     belief: BeliefConfig = BeliefConfig()
+    predictor: PredictorConfig = PredictorConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     filters: Annotated[tuple[ZeroVarianceConfig, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
     probe: Annotated[float, Field(gt=0, le=1)] = 0.05
