@@ -1,7 +1,7 @@
 """What is learned from outcomes: each is judged once, then teaches every part in one update."""
 
 import logging
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from curricula.bandits import Bandit, DiscountedThompson, FixedShares
 from curricula.beliefs import Belief, DecayedBeta
 from curricula.config import CurriculumConfig
 from curricula.costs import TokenCosts
-from curricula.filters import Judgement, ZeroVariance
+from curricula.filters import Filters, Groups, Judgement
 from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
@@ -22,6 +22,12 @@ from curricula.tickets import Ticket
 
 Floats = NDArray[np.float64]
 
+Flags = NDArray[np.bool_]
+
+_KEPT = ("informative", "unfiltered")
+_VERDICTS: dict[Judgement, Verdict] = {
+    judgement: Verdict(judgement in _KEPT, judgement) for judgement in get_args(Judgement)
+}
 _logger = logging.getLogger("curricula")
 
 
@@ -39,10 +45,7 @@ class Learner:
         )
         self.rule = SuccessRule(config.success)
         self.monitor = Monitor(pool.environments, base, config.monitor.window)
-        # Dropped by any filter is dropped by the most tolerant one.
-        tolerances = [chosen.tolerance for chosen in selection.filters]
-        self._filter = ZeroVariance(max(tolerances)) if tolerances else ZeroVariance()
-        self._drops = bool(selection.filters)
+        self._filters = Filters(selection.filters)
         self._said_infinite = False
 
     def learn(
@@ -68,7 +71,9 @@ class Learner:
                 "rewards or successes were infinite or beyond 1e100: such rollouts are taken as unscorable, like NaN; "
                 "look into the reward function (said once)"
             )
-        rewards = batch.rewards_KG[places]
+        scored = ~np.isnan(batch.rewards_KG[places])
+        # A rollout without a token to train on has a reward and no gradient: it is no member of its group.
+        rewards = np.where(batch.trainable_KG[places], batch.rewards_KG[places], np.nan)
         results = rewards
         if batch.given_K.any():
             results = np.where(batch.given_K[places, None], batch.successes_KG[places], rewards)
@@ -82,8 +87,8 @@ class Learner:
         if batch.given_K.any():
             unrated = batch.given_K[places] & np.isnan(results).all(axis=1)
             judged = np.where(unrated[:, None], rewards, results)
-        judgements = self._filter.judge(judged)
-        verdicts = [self._verdict(judgement) for judgement in judgements]
+        judgements, mixed = self._filters.judge(self._groups(batch, places, judged, scored))
+        verdicts = [_VERDICTS[judgement] for judgement in judgements]
         live = ~np.isnan(results)
         members = live.sum(axis=1)
         codes = np.array([ticket.code for ticket in tickets])
@@ -92,17 +97,16 @@ class Learner:
         self.monitor.count_all([end for end, ours in zip(ends, drawn.tolist(), strict=True) if ours], codes[drawn])
         self.monitor.trained.extend(codes[kept & drawn])
         np.add.at(self.monitor.tokens_E, codes, np.where(drawn, batch.tokens_K[places], 0.0))
-        scored = members if judged is results else (~np.isnan(judged)).sum(axis=1)
-        if not scored.any():
+        compared = members if judged is results else (~np.isnan(judged)).sum(axis=1)
+        if not compared.any():
             return verdicts
         rows = np.array([ticket.row for ticket in tickets])
-        mixed = np.array([judgement == "informative" for judgement in judgements])
         passed = np.where(live, results, 0.0).sum(axis=1)
         value = passed / np.maximum(members, 1)
         rated = members > 0
         corrected = value
         if self.rule.mode == "informative":
-            taught, taught_passed, tried = members > 1, mixed * 1.0, np.ones(rows.size)
+            taught, taught_passed, tried = members > 1, mixed.astype(np.float64), np.ones(rows.size)
         else:
             means, _ = self.beliefs.moments(rows)
             corrected = self.beliefs.pool_means(windows_E2)[codes] + value - means
@@ -125,9 +129,9 @@ class Learner:
         )
         self.monitor.record(groups)
         self.beliefs.update(rows[taught], taught_passed[taught], tried[taught])
-        live_K = scored > 0
+        live_K = compared > 0
         self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
-        paired = scored > 1
+        paired = compared > 1
         self.bandit.update(codes[paired], mixed[paired])
         return verdicts
 
@@ -138,10 +142,18 @@ class Learner:
         self.rule = SuccessRule(self.rule.config)
         _logger.warning("success is measured in another way than in the saved run: beliefs and rates start afresh")
 
-    def _verdict(self, judgement: Judgement) -> Verdict:
-        if judgement == "zero_variance" and not self._drops:
-            return Verdict(True, "unfiltered")
-        return Verdict(judgement == "informative", judgement)
+    def _groups(self, batch: OutcomeBatch, places: NDArray[np.int64], judged: Floats, scored: Flags) -> Groups:
+        components = batch.components_KGC
+        if components is not None:
+            components = np.where(np.isnan(judged)[:, :, None], np.nan, components[places])
+        return Groups(
+            results_KG=judged,
+            components_KGC=components,
+            declared_K=batch.given_K[places] | (self.rule.mode in ("threshold", "range")),
+            scored_KG=scored,
+            truncated_KG=batch.truncated_KG[places],
+            interrupted_KG=batch.interrupted_KG[places],
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """State of every part."""

@@ -10,7 +10,18 @@ from curricula.scored import Scored
 from curricula.stateful import Reader
 
 Floats = NDArray[np.float64]
-Event = Literal["kept", "zero_variance", "single", "unscorable", "error", "stale", "cancelled", "expired"]
+Event = Literal[
+    "kept",
+    "zero_variance",
+    "overlong",
+    "single",
+    "no_signal",
+    "unscorable",
+    "error",
+    "stale",
+    "cancelled",
+    "expired",
+]
 
 EVENTS: tuple[Event, ...] = get_args(Event)
 _LEAST_ESS = 5.0

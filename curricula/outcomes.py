@@ -11,6 +11,7 @@ from curricula.errors import CurriculaValueError
 from curricula.records import GroupOutcome
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 _MOST = 1e100  # sums and squares of rewards must stay finite too
 
@@ -26,14 +27,22 @@ class OutcomeBatch:
         infinite_K: Whether a reward or success was infinite, or too large to be added up.
         tokens_K: Tokens, summed over the rollouts whose tokens are known.
         counted_K: How many rollouts those are.
+        truncated_KG: Rollouts that were cut off at the limit of tokens.
+        interrupted_KG: Rollouts that were cut short on purpose.
+        trainable_KG: Rollouts that have a token to train on, or of which nothing was said.
+        components_KGC: Rewards by component, NaN as above; None where no outcome has any.
     """
 
     rewards_KG: Floats
     successes_KG: Floats
-    given_K: NDArray[np.bool_]
-    infinite_K: NDArray[np.bool_]
+    given_K: Flags
+    infinite_K: Flags
     tokens_K: Floats
     counted_K: Floats
+    truncated_KG: Flags
+    interrupted_KG: Flags
+    trainable_KG: Flags
+    components_KGC: Floats | None
 
 
 def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
@@ -47,6 +56,12 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
     rewards, successes = np.full((count, widest), np.nan), np.full((count, widest), np.nan)
     given = np.zeros(count, dtype=np.bool_)
     tokens = np.full((count, widest), np.nan)
+    marks = {"truncated": np.zeros((count, widest)), "interrupted": np.zeros((count, widest))}
+    marks["trainable"] = np.ones((count, widest))
+    parts = max(
+        (_floats(outcome.components).shape[1] for outcome in outcomes if outcome.components is not None), default=0
+    )
+    components = np.full((count, widest, parts), np.nan)
     for place, outcome in enumerate(outcomes):
         if outcome.status != "ok":
             continue
@@ -57,15 +72,24 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
             given[place] = True
         if outcome.tokens is not None:
             tokens[place, :size] = outcome.tokens
+        if outcome.components is not None:
+            components[place, :size, : _floats(outcome.components).shape[1]] = outcome.components
+        for name, flags in marks.items():
+            if (told := getattr(outcome, name)) is not None:
+                flags[place, :size] = told
     infinite = np.zeros(count, dtype=np.bool_)
-    for values in (rewards, successes) if given.any() else (rewards,):
+    for values in (rewards, successes, components):
         wild = np.abs(values) > _MOST
-        infinite |= wild.any(axis=1)
+        infinite |= wild.any(axis=tuple(range(1, wild.ndim)))
         values[wild] = np.nan
     known = ~np.isnan(tokens)
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
     sums, counted = np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0
-    return OutcomeBatch(rewards, successes, given, infinite, sums, counted)
+    truncated, interrupted, trainable = (flags != 0.0 for flags in marks.values())
+    by_component = components if parts else None
+    return OutcomeBatch(
+        rewards, successes, given, infinite, sums, counted, truncated, interrupted, trainable, by_component
+    )
 
 
 def _floats(column: object) -> Floats:

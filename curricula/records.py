@@ -54,9 +54,12 @@ class GroupOutcome:
         status: "ok", or what went wrong. Only ok outcomes teach.
         policy_version: Version that generated the group; None takes the draw's. Recorded for rules about staleness;
             no rule of this version reads it.
-        interrupted: Shape (G,), True where generation was cut short on purpose. Recorded for predictors; no rule of
-            this version reads it.
+        interrupted: Shape (G,), True where generation was cut short on purpose.
         index: Row in the pool, for outcomes without a ticket.
+        truncated: Shape (G,), True where a rollout was cut off at the limit of tokens.
+        trainable: Shape (G,), False where a rollout has no token to train on: it is no member of its group then.
+        components: Shape (G, C), rewards by component, where the trainer normalises each by itself (and only then);
+            NaN as above.
 
     Raises:
         CurriculaValueError: A shape, a status or a value that cannot be.
@@ -70,13 +73,18 @@ class GroupOutcome:
     policy_version: int | None = None
     interrupted: ArrayLike | None = None
     index: int | None = None
+    truncated: ArrayLike | None = None
+    trainable: ArrayLike | None = None
+    components: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         rewards = _column("rewards", self.rewards, None)
         object.__setattr__(self, "rewards", rewards)
-        for name in ("successes", "tokens", "interrupted"):
+        for name in ("successes", "tokens", "interrupted", "truncated", "trainable"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _column(name, value, rewards.shape))
+        if self.components is not None:
+            object.__setattr__(self, "components", _components(self.components, len(rewards)))
         if self.status not in STATUSES:
             raise CurriculaValueError(
                 f"GroupOutcome.status: expected one of {', '.join(STATUSES)}; got {self.status!r}"
@@ -99,6 +107,18 @@ class Beliefs:
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
+
+
+def _components(value: ArrayLike, members: int) -> NDArray[np.float64]:
+    try:
+        components = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CurriculaValueError(f"GroupOutcome.components: expected numbers; got {value!r}") from error
+    if components.ndim != 2 or len(components) != members or components.shape[1] == 0:
+        raise CurriculaValueError(
+            f"GroupOutcome.components: expected shape ({members}, C) with C >= 1; got {components.shape}"
+        )
+    return components
 
 
 def _column(name: str, value: ArrayLike, shape: tuple[int, ...] | None) -> NDArray[np.float64]:

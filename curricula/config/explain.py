@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -58,7 +58,9 @@ def explain(
     details = error.errors(include_url=False)
     first = details[0]
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    path = [part for part in first["loc"] if part != "[key]"]
+    path = [part for part in _untagged(model, first["loc"]) if part != "[key]"]
+    if first["type"].startswith("union_tag"):
+        path.append("type")
     return config_error(origin, [*under, *path], _message(first, model) + more)
 
 
@@ -95,17 +97,18 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "curricula":
         return str(context["text"])
     if kind == "extra_forbidden":
-        parent = _at(model, detail["loc"][:-1])
+        parent = _at(model, detail["loc"][:-1])  # tags included: they tell which of several models it is
         hint = did_you_mean(str(detail["loc"][-1]), parent.model_fields) if parent else "remove it"
         return f"expected a known key; got {shown(detail['loc'][-1])}; {hint}"
     if kind == "missing":
         expected = "this key" if isinstance(detail["loc"][-1], str) else "one more item"
         return f"expected {expected}; got nothing; add it"
     if kind in ("literal_error", "enum"):
-        options = re.findall(r"'([^']*)'", str(context["expected"]))
-        close = difflib.get_close_matches(got, options, n=1) if isinstance(got, str) else []
-        hint = f"did you mean {close[0]}?" if close else "choose one"
-        return f"expected one of {', '.join(options)}; got {shown(got)}; {hint}"
+        return _choice(re.findall(r"'([^']*)'", str(context["expected"])), got)
+    if kind == "union_tag_invalid":
+        return _choice(re.findall(r"'([^']*)'", str(context["expected_tags"])), cast("Mapping[Any, Any]", got)["type"])
+    if kind == "union_tag_not_found":
+        return f"expected one of {', '.join(_tags(_walk(model, detail['loc'])))}; got nothing; add it"
     if kind in _BOUNDS:
         name, sign = _BOUNDS[kind]
         return f"expected a number {sign} {context[name]}; got {shown(got)}; change it"
@@ -117,6 +120,12 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; got {shown(got)}"
     hint = "put it in quotes" if kind == "string_type" and isinstance(got, bool | int | float) else _hint(expected, got)
     return f"expected {expected}; got {shown(got)}" + (f"; {hint}" if hint else "")
+
+
+def _choice(options: Sequence[str], got: object) -> str:
+    close = difflib.get_close_matches(got, options, n=1) if isinstance(got, str) else []
+    hint = f"did you mean {close[0]}?" if close else "choose one"
+    return f"expected one of {', '.join(options)}; got {shown(got)}; {hint}"
 
 
 def _hint(expected: str, got: object) -> str:
@@ -132,13 +141,39 @@ def _line_of(path: Path, lines: Mapping[Path, int]) -> int | None:
 
 
 def _at(model: type[BaseModel], path: Iterable[str | int]) -> type[BaseModel] | None:
+    return _find(_walk(model, path), lambda k: isinstance(k, type) and issubclass(k, BaseModel))
+
+
+def _walk(model: type[BaseModel], path: Iterable[str | int]) -> Any:
     kind: Any = model
     for part in path:
         kind = _step(kind, part)
-    return _find(kind, lambda k: isinstance(k, type) and issubclass(k, BaseModel))
+    return kind
+
+
+def _untagged(model: type[BaseModel], path: Iterable[str | int]) -> list[str | int]:
+    """The path without the names by which pydantic says which model of several a mapping was read as."""
+    kept: list[str | int] = []
+    kind: Any = model
+    for part in path:
+        if part not in _tags(kind):
+            kept.append(part)
+        kind = _step(kind, part)
+    return kept
+
+
+def _tags(kind: Any) -> dict[str, type[BaseModel]]:
+    """Models that a `type` tells apart, by its values; none where there is one model only."""
+    models: list[type[BaseModel]] = []
+    _find(kind, lambda k: isinstance(k, type) and issubclass(k, BaseModel) and models.append(k))
+    if len(models) < 2 or any("type" not in found.model_fields for found in models):
+        return {}
+    return {str(tag): found for found in models for tag in get_args(found.model_fields["type"].annotation)}
 
 
 def _step(kind: Any, part: str | int) -> Any:
+    if (tagged := _tags(kind)) and part in tagged:
+        return tagged[str(part)]
     owner = _find(kind, lambda k: isinstance(k, type) and issubclass(k, BaseModel))
     if owner is not None and isinstance(part, str) and part in owner.model_fields:
         return owner.model_fields[part].annotation
@@ -149,7 +184,7 @@ def _step(kind: Any, part: str | int) -> Any:
     return arguments[1] if get_origin(container) is dict else arguments[0]
 
 
-def _find(kind: Any, test: Callable[[Any], bool]) -> Any:
+def _find(kind: Any, test: Callable[[Any], Any]) -> Any:
     if kind is None:
         return None
     if test(kind):

@@ -15,6 +15,12 @@ Path = tuple[str | int, ...]
 Levels = Annotated[tuple[int, int], Field(strict=False)]
 """`[low, high]`, both included."""
 
+Rate = Annotated[float, Field(ge=0, le=1)]
+"""A fraction, never a percentage or a count."""
+
+HeldRate = Annotated[float, Field(gt=0, lt=1)]
+"""A rate at which what is held back still comes: nothing is ever shut out."""
+
 
 def problem(expected: str, got: str, hint: str = "") -> PydanticCustomError:
     """The error of a check of our own; `explain` puts the place in front of it."""
@@ -155,10 +161,46 @@ class ObjectiveConfig(Section):
 
 
 class ZeroVarianceConfig(Section):
-    """Groups whose results differ by no more than `tolerance` are not trained on."""
+    """Groups whose results differ by no more than `tolerance` are not trained on.
+
+    `on` matters where the trainer normalises reward functions one by one: by `success` a group is judged by its
+    successes wherever there are any; by `components` it is kept when any of the functions differs.
+    """
 
     type: Literal["zero_variance"] = "zero_variance"
     tolerance: Annotated[float, Field(ge=0)] = 1e-6
+    on: Literal["success", "components"] = "success"
+
+
+class OverlongConfig(Section):
+    """Groups of which more than the fraction `most` was cut off at the limit of tokens are not trained on.
+
+    With `interrupted`, rollouts that were cut short on purpose count as well.
+    """
+
+    type: Literal["overlong"] = "overlong"
+    most: Rate = 0.5
+    interrupted: bool = False
+
+
+class PassRateCapConfig(Section):
+    """Prompts believed to be passed at a rate above `above` are drawn by chance only, at `review` of an even rate."""
+
+    type: Literal["pass_rate_cap"] = "pass_rate_cap"
+    above: Rate = 0.9
+    review: HeldRate = 0.02
+
+
+class PredictedZeroVarianceConfig(Section):
+    """Prompts whose groups are informative with a probability below `below` are drawn by chance only, as above."""
+
+    type: Literal["predicted_zero_variance"] = "predicted_zero_variance"
+    below: Rate = 0.1
+    probe: HeldRate = 0.02
+
+
+FilterConfig = ZeroVarianceConfig | OverlongConfig | PassRateCapConfig | PredictedZeroVarianceConfig
+AnyFilter = Annotated[FilterConfig, Field(discriminator="type")]
 
 
 class SelectionConfig(Section):
@@ -168,7 +210,7 @@ class SelectionConfig(Section):
     belief: BeliefConfig = BeliefConfig()
     predictor: PredictorConfig = PredictorConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
-    filters: Annotated[tuple[ZeroVarianceConfig, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
+    filters: Annotated[tuple[AnyFilter, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
     probe: Annotated[float, Field(gt=0, le=1)] = 0.05
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.05
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 64
