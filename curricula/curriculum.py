@@ -12,6 +12,7 @@ from curricula.bandits import base_mix, bounded_shares, resolve_bounds
 from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
+from curricula.log import OutcomeLog
 from curricula.outcomes import stack
 from curricula.planning import Planner
 from curricula.pool import PromptPool
@@ -41,6 +42,9 @@ class Curriculum:
         config: The mix; a mapping is validated, None takes every default.
         seed: Of the only generator; None takes the mix's `seed`.
 
+    Attributes:
+        log: Where draws and outcomes are recorded, once `open_log` opened it.
+
     Raises:
         ConfigError: A mix that does not fit the schema or the pool.
         CurriculaValueError: Levels that the pool does not have.
@@ -57,7 +61,8 @@ class Curriculum:
     ) -> None:
         self.pool = pool
         self.config = as_config(config)
-        seed = self.config.seed if seed is None else seed
+        self.seed = seed = self.config.seed if seed is None else seed
+        self.log: OutcomeLog | None = None
         self._floors, self._caps = resolve_bounds(self.config, pool.environments)
         self._base = base_mix(self.config, pool.sizes)
         self._windows = Windows(pool)
@@ -123,6 +128,9 @@ class Curriculum:
         self._counts["repeats"] += sum(choice.reason == "repeat" for choice in choices)
         self._learner.monitor.drawn.extend([choice.code for choice in choices])
         self._counts["draws"] += n
+        if self.log is not None:
+            believed = self.beliefs([draw.index for draw in draws])
+            self.log.drawn(draws, asks, group_size, self._shares, believed)
         return draws
 
     def tell(self, outcomes: Iterable[GroupOutcome]) -> list[Verdict]:
@@ -165,7 +173,10 @@ class Curriculum:
             judged = self._learner.learn(batch, np.array(scored), known, drawn, self._windows.blocks_E2)
             for place, verdict in zip(scored, judged, strict=True):
                 verdicts[place] = verdict
-        return cast(list[Verdict], verdicts)
+        told = cast(list[Verdict], verdicts)
+        if self.log is not None:
+            self.log.told(outcomes, told)
+        return told
 
     def cancel(self, tickets: Iterable[int]) -> None:
         """Give up draws whose rollouts never come back; their prompts can be drawn again at once.
@@ -176,10 +187,12 @@ class Curriculum:
             CurriculaValueError: A ticket that was never issued; nothing is cancelled then.
         """
         numbers = [self._tickets.issued_number("cancel", ticket) for ticket in tickets]
-        for number in numbers:
-            if (ticket := self._tickets.find(number)) is not None:
-                self._tickets.cancel(number)
-                self._learner.monitor.count("cancelled", ticket.code)
+        known = [(number, ticket) for number in numbers if (ticket := self._tickets.find(number)) is not None]
+        for number, ticket in dict(known).items():
+            self._tickets.cancel(number)
+            self._learner.monitor.count("cancelled", ticket.code)
+        if self.log is not None and known:
+            self.log.cancelled([number for number, _ in known])
 
     def in_flight(self) -> dict[int, int]:
         """Row of the pool for each ticket that is neither told, cancelled nor expired."""
@@ -242,7 +255,9 @@ class Curriculum:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs to go on exactly: JSON values and numpy arrays."""
+        state = {} if self.log is None else {"log": self.log.state_dict()}
         return {
+            **state,
             "format": FORMAT,
             "fingerprint": self.pool.fingerprint,
             "config": self._mix(),
@@ -284,6 +299,8 @@ class Curriculum:
             # Levels that the mix now gives anew are meant; else the run goes on with those it had come to.
             if changed(saved, mix, "environments", name, "levels"):
                 windows.copy(self._windows, code)
+        if self.log is not None and "log" in state:
+            self.log.load(reader.section("log"))
         # Everything is checked: from here on, state changes.
         self._rng, self._shares, self._counts, self._windows = rng, shares, counts, windows
         self._learner, self._tickets = learner, tickets
