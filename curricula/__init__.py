@@ -12,6 +12,7 @@ from curricula.errors import (
     MissingExtraError,
 )
 from curricula.keys import row_key, stable_keys
+from curricula.log import OutcomeLog, open_log, read_log
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
 
@@ -29,10 +30,13 @@ __all__ = [
     "Draw",
     "GroupOutcome",
     "MissingExtraError",
+    "OutcomeLog",
     "PromptPool",
     "Verdict",
     "load_mix",
     "load_state",
+    "open_log",
+    "read_log",
     "row_key",
     "save_state",
     "stable_keys",

@@ -133,14 +133,20 @@ class Binding:
         self._draws, self._rewards = [], None
 
     def end(self) -> None:
-        """After a run: returns prompts that were drawn for a round that did not come."""
+        """After a run: returns prompts that were drawn for a round that did not come, and closes the log."""
         if self._ahead is not None:
             self._ahead.cancel()
+            self._close_log()
 
     def close(self) -> None:
         """At `detach`: as `end`, for good."""
         if self._ahead is not None:
             self._ahead.close()
+            self._close_log()
+
+    def _close_log(self) -> None:
+        if (curriculum := self.curriculum) is not None and curriculum.log is not None:
+            curriculum.log.close()
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty on other ranks than 0."""

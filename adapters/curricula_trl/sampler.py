@@ -19,6 +19,7 @@ from curricula import (
     Verdict,
 )
 from curricula.config import as_config, launcher_keys, load_mix
+from curricula.log import open_log
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
@@ -80,7 +81,7 @@ class CurriculumSampler(Sampler[int]):
         self._resumed = False
         self._open: dict[int, deque[int]] = {}
         if dataset is not None:
-            self._curriculum = Curriculum(Rows(dataset, self.config).pool(), self.config)
+            self._curriculum = self._make(Rows(dataset, self.config))
 
     @classmethod
     def from_yaml(cls, path: str | Path, **arguments: Any) -> Self:
@@ -147,7 +148,7 @@ class CurriculumSampler(Sampler[int]):
 
         def build() -> None:
             nonlocal curriculum
-            curriculum = Curriculum(rows.pool(), self.config)
+            curriculum = self._make(rows)
             if self.config.monitor.trackers != "auto":
                 load_trackers(self.config.monitor.trackers)
             if self._curriculum is not None:
@@ -253,6 +254,12 @@ class CurriculumSampler(Sampler[int]):
         self._waiting, self._open = waiting, open_draws
         # Saved after the last prompt of an epoch, the next one begins.
         self._yielded, self._resumed = (yielded, True) if yielded < len(self) else (0, False)
+
+    def _make(self, rows: Rows) -> Curriculum:
+        curriculum = Curriculum(rows.pool(), self.config)
+        if (folder := self.config.log_folder) is not None:
+            open_log(curriculum, folder)
+        return curriculum
 
     def _own(self) -> Curriculum:
         if self._trainer is not None:

@@ -3,6 +3,7 @@
 A key without a value (`seed:` and nothing after it) takes its default, as YAML's users expect.
 """
 
+import pathlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast
@@ -217,6 +218,29 @@ class SelectionConfig(Section):
     expiry: Annotated[int, Field(ge=1, le=2**31)] = 1000
 
 
+class RefillConfig(Section):
+    """How a trainer replaces groups that are not trained on by further rounds of generation; off at 0 rounds.
+
+    Attributes:
+        rounds: Most further rounds in a step; each generates as many groups as are missing.
+        on_exhaustion: When groups still miss after them: train on what there is, generate for the prompts that are
+            best known, or end the run.
+        batch: Whether what could not be replaced stays in the batch, without advantages, or is left out of it.
+        consumed: Whether prompts of dropped groups are out of the draws for the rest of the step.
+        retries: Most further rounds in a step for groups that failed, which have no reward at all.
+        pause: Seconds to wait when every group of a round failed; they double up to 60.
+        abort_after: Steps in a row without a group to train on that end the run; null never does.
+    """
+
+    rounds: Annotated[int, Field(ge=0, le=1000)] = 0
+    on_exhaustion: Literal["shrink", "pad", "raise"] = "shrink"
+    batch: Literal["constant", "variable"] = "constant"
+    consumed: bool = True
+    retries: Annotated[int, Field(ge=0, le=1000)] = 3
+    pause: Annotated[float, Field(ge=0, le=60)] = 1.0
+    abort_after: Annotated[int, Field(ge=1)] | None = None
+
+
 def _names(value: Any) -> Any:
     if value == "auto":
         return "auto"
@@ -248,8 +272,10 @@ class CurriculumConfig(Section):
     key: Annotated[str, Field(min_length=1)] | None = None
     success: SuccessConfig = SuccessConfig()
     curriculum: SelectionConfig = SelectionConfig()
+    refill: RefillConfig = RefillConfig()
     monitor: MonitorConfig = MonitorConfig()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    log: Annotated[str, Field(min_length=1)] | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
     trainer: dict[str, Any] = {}
     _origin: Origin = PrivateAttr(default_factory=Origin)
@@ -258,6 +284,13 @@ class CurriculumConfig(Section):
     def origin(self) -> Origin:
         """Where this mix came from, for messages."""
         return self._origin
+
+    @property
+    def log_folder(self) -> pathlib.Path | None:
+        """The folder of the outcome log, where there is one; relative paths start at the mix's folder."""
+        return (
+            None if self.log is None else pathlib.Path(self._origin.where).parent / pathlib.Path(self.log).expanduser()
+        )
 
     def from_origin(self, origin: Origin) -> "CurriculumConfig":
         """This mix, knowing where it came from."""
