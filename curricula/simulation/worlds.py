@@ -10,13 +10,13 @@ from curricula.simulation.law import EnvironmentLaw, Floats, Law, Prerequisite, 
 
 SKEWED = Law(
     environments=(
-        EnvironmentLaw("easy", 1200, ((0.75, -4.0, 1.0), (0.25, 0.0, 1.4)), 0.02, correlation=0.6, rate=0.2),
+        EnvironmentLaw("easy", 1200, ((0.65, -4.0, 1.0), (0.35, -0.3, 1.4)), 0.02, correlation=0.7, rate=0.2),
         EnvironmentLaw(
-            "mixed", 1200, ((0.30, -4.0, 1.0), (0.40, 0.5, 1.4), (0.30, 5.0, 1.0)), 0.1, correlation=0.6, rate=0.2
+            "mixed", 1200, ((0.25, -4.0, 1.0), (0.50, 0.5, 1.4), (0.25, 5.0, 1.0)), 0.1, correlation=0.7, rate=0.2
         ),
-        EnvironmentLaw("hard", 1200, ((0.35, 1.0, 1.4), (0.65, 5.0, 1.2)), 0.3, correlation=0.6, rate=0.2),
+        EnvironmentLaw("hard", 1200, ((0.45, 1.0, 1.4), (0.55, 5.0, 1.2)), 0.25, correlation=0.7, rate=0.2),
     ),
-    transfer=0.3,
+    transfer=0.5,
     drift=0.005,
     memorisation=1.0,
 )
@@ -55,7 +55,7 @@ REGRESSION = Law(
         EnvironmentLaw("mixed", 1200, ((0.30, -3.5, 1.0), (0.70, 1.0, 1.5)), 0.1, correlation=0.6, rate=0.3),
         EnvironmentLaw("hard", 1200, ((0.40, 1.0, 1.4), (0.60, 5.0, 1.2)), 0.3, correlation=0.6, rate=0.3),
     ),
-    transfer=0.3,
+    transfer=0.5,
     forgetting=0.002,
     regressions=(Regression(0, 15, 2.0),),
     drift=0.01,
@@ -69,7 +69,7 @@ STEEP = Law(
         EnvironmentLaw("near", 1500, ((1.0, 1.0, 2.5),), 0.05, correlation=0.6, rate=0.6),
         EnvironmentLaw("far", 1500, ((1.0, 4.0, 2.5),), 0.1, correlation=0.6, rate=0.6),
     ),
-    transfer=0.4,
+    transfer=0.7,
     drift=0.02,
     memorisation=1.0,
 )
@@ -119,6 +119,7 @@ def random_law(rng: np.random.Generator, steps: int = 150) -> Law:
     count = int(rng.integers(1, 7))
     sizes = rng.dirichlet(np.full(count, 2.0)) * rng.uniform(2000, 6000)
     skew, correlation = rng.uniform(0.0, 0.8), rng.uniform(0.0, 0.8)
+    dearest = rng.choice([1.0, 1.0, 10.0])
     environments: list[EnvironmentLaw] = []
     for code in range(count):
         frontier, *ends = rng.dirichlet([4.0 * (1 - skew), 2.0 * skew + 0.1, 2.0 * skew + 0.1]).tolist()
@@ -134,8 +135,8 @@ def random_law(rng: np.random.Generator, steps: int = 150) -> Law:
                 difficulty,
                 unlearnable=float(rng.uniform(0, 0.3)),
                 correlation=float(correlation),
-                tokens=100.0 * 10.0 ** rng.uniform(0.0, 1.0),
-                tokens_spread=float(rng.uniform(0, 0.6)),
+                tokens=100.0 * float(dearest ** rng.uniform(0.0, 1.0)),
+                tokens_spread=float(rng.uniform(0, 0.5)),
             )
         )
     chained = count > 1 and rng.random() < 0.25

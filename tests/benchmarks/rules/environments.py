@@ -1,7 +1,9 @@
 """Rules that choose environments and draw their prompts evenly."""
 
+import warnings
 from abc import abstractmethod
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -111,16 +113,57 @@ class MabWiser(EnvironmentRule):
 
 
 class Syllabus(EnvironmentRule):
-    """Syllabus' prioritised level replay over environments: its distribution, drawn from here.
+    """Syllabus' learning progress over environments (arXiv 2106.14876): its distribution, drawn from here.
 
-    The strategy is the library's default, with a group's mean |A| as the score of an environment.
+    Its evaluator is asked after each batch and answers with the latest success rate of each environment, as the
+    batches gave it; the library's `sample` is left alone, as it fails with numpy 2.
     """
 
     name = "syllabus"
 
     def __init__(self, pool: PromptPool, group_size: int, rng: np.random.Generator) -> None:
         super().__init__(pool, group_size, rng)
-        raise NotImplementedError
+        # Its import makes every underflow of numpy an error, for the whole process.
+        before = np.geterr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from syllabus.curricula.learning_progress import LearningProgress
+            from syllabus.task_space import DiscreteTaskSpace
+        np.seterr(**before)
+        self.rates = np.zeros(self.count)
+        self.known = np.zeros(self.count, dtype=np.bool_)
+        self.progress = LearningProgress(self, DiscreteTaskSpace(self.count))
+
+    def evaluate_agent(self, *_: Any, **__: Any) -> tuple[None, "Rates", "Rates", None]:
+        """What its evaluator is asked."""
+        rates = self.rates.view(Rates)
+        return None, rates, rates, None
+
+    def shares(self) -> Floats:
+        if not self.known.all():
+            return np.full(self.count, 1.0 / self.count)
+        return np.asarray(self.progress._sample_distribution(), dtype=np.float64)
+
+    def _learn(self, rows: Rows, passed: Floats, tried: Floats) -> None:
+        codes = self.pool.codes[rows]
+        told = np.unique(codes)
+        for code in told:
+            self.rates[code] = passed[codes == code].sum() / tried[codes == code].sum()
+        self.known[told] = True
+        if self.known.all():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.progress.eval_and_update()
+
+    def reward(self, codes: Rows, values: Floats) -> None:
+        raise AssertionError("it learns from success rates")
+
+
+class Rates(np.ndarray):
+    """An array with the one method of a torch tensor that is called."""
+
+    def numpy(self) -> Floats:
+        return np.array(self)
 
 
 def softmax(logits: Floats) -> Floats:
