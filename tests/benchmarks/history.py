@@ -16,7 +16,7 @@ import numpy as np
 from forecasts import forecast_scores
 from intervals import Interval, Resamples, interval
 from replay import Floats, Replay, build, read_history, replay
-from rules import PEERS, Clairvoyant, CurriculumRule, Greedy, Rule
+from rules import PEERS, Clairvoyant, CurriculumRule, Greedy, Hindsight, Rule
 
 DECAYS = (0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 RESAMPLES = 1000
@@ -26,13 +26,7 @@ BRIER_GOAL = 0.122
 
 def runs(kind: type[Rule], rates_NV: Floats, budget: float, seeds: int, **values: Any) -> list[Replay]:
     """One replay for each seed."""
-    made: list[Replay] = []
-    for seed in range(seeds):
-        rule = build(kind, len(rates_NV), seed, **values)
-        if isinstance(rule, Clairvoyant):
-            rule.first_visits = min(1.0, 1.0 / (budget * rates_NV.shape[1]))
-        made.append(replay(rule, rates_NV, budget))
-    return made
+    return [replay(build(kind, len(rates_NV), seed, **values), rates_NV, budget) for seed in range(seeds)]
 
 
 def tuned_decay(rates_NV: Floats, budget: float, seeds: int) -> float:
@@ -48,7 +42,7 @@ def compare(rates_NV: Floats, budget: float, seeds: int) -> dict[str, Any]:
     """Every rule at one budget: yield, coverage over time, and paired differences from uniform and from greedy."""
     decay = tuned_decay(rates_NV, budget, seeds)
     found: dict[str, list[Replay]] = {}
-    for kind in (*PEERS, CurriculumRule, Clairvoyant):
+    for kind in (*PEERS, CurriculumRule, Hindsight, Clairvoyant):
         found[kind.name] = runs(kind, rates_NV, budget, seeds, **({"decay": decay} if kind is Greedy else {}))
     resamples = Resamples(len(rates_NV), seeds, RESAMPLES, np.random.default_rng(0))
     ratios = {
@@ -83,13 +77,13 @@ def verdict(result: dict[str, Any]) -> str:
 def show(result: dict[str, Any]) -> None:
     """Print one budget's table."""
     print(f"\n{result['budget']:.0%} of the pool per pass (greedy's decay tuned to {result['greedy_decay']})")
-    print(f"{'rule':<13}{'yield [95%]':<24}{'- uniform':<27}{'- greedy':<27}coverage after 1/4, 1/2, all")
+    print(f"{'rule':<16}{'yield [95%]':<24}{'- uniform':<27}{'- greedy':<27}coverage after 1/4, 1/2, all")
     for name, row in result["rules"].items():
         curve = row["coverage"]
         at = [curve[max(0, round(share * len(curve)) - 1)] for share in (0.25, 0.5, 1.0)]
         covered = "  ".join(f"{share:.2f}" for share in at)
         print(
-            f"{name:<13}{row['yield']!s:<24}{row['minus_uniform'].signed():<27}"
+            f"{name:<16}{row['yield']!s:<24}{row['minus_uniform'].signed():<27}"
             f"{row['minus_greedy'].signed():<27}{covered}"
         )
     print(verdict(result))

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rules import Clairvoyant, Rule
+from rules import Clairvoyant, Hindsight, Rule
 
 from curricula import PromptPool
+from curricula.objectives import group_signal
 
 Floats = NDArray[np.float64]
 
@@ -91,10 +92,13 @@ def replay(rule: Rule, rates_NV: Floats, budget: float) -> Replay:
     rule.pace = 1.0 / batches
     drawn, informative = np.zeros(size), np.zeros(size)
     coverage = np.zeros(passes)
+    others_NV = seen_from_elsewhere(rates_NV) if isinstance(rule, Hindsight) else rates_NV
     for visit in range(passes):
         rates = rates_NV[:, visit]
         mixed = (rates > 0.0) & (rates < 1.0)
-        if isinstance(rule, Clairvoyant):
+        if isinstance(rule, Hindsight):
+            rule.reveal(others_NV[:, visit])
+        elif isinstance(rule, Clairvoyant):
             rule.reveal(mixed.astype(np.float64))
         taken = np.zeros(0, dtype=np.int64)
         for start in range(0, count, BATCH):
@@ -109,6 +113,20 @@ def replay(rule: Rule, rates_NV: Floats, budget: float) -> Replay:
         informative[taken] += mixed[taken]
         coverage[visit] = (drawn > 0.0).mean()
     return Replay(drawn, informative, coverage)
+
+
+def seen_from_elsewhere(rates_NV: Floats, memory: float = 0.9) -> Floats:
+    """Chance of a mixed group at each visit (N, V) by the visits before and after it, the nearer the heavier.
+
+    Beta-binomial from Beta(1, 1) and every other group, weighted by `memory` to the power of its distance: about
+    the most that can be known of a pass rate without seeing the group itself.
+    """
+    places = np.arange(rates_NV.shape[1])
+    kernel_VV = memory ** np.abs(places[:, None] - places)
+    np.fill_diagonal(kernel_VV, 0.0)
+    passed = GROUP_SIZE * (rates_NV @ kernel_VV)
+    tried = GROUP_SIZE * kernel_VV.sum(axis=0)
+    return np.asarray(group_signal(1.0 + passed, 1.0 + tried - passed, GROUP_SIZE), dtype=np.float64)
 
 
 def build(kind: Any, size: int, seed: int, **values: Any) -> Rule:

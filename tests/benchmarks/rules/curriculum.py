@@ -33,8 +33,8 @@ class CurriculumRule(Rule):
     def choose(self, n: int, exclude: Rows | None = None) -> Rows:
         """Ask for n prompts, none of them in `exclude`."""
         excluded = set() if exclude is None else set(exclude.tolist())
-        for row in self._held.keys() - excluded:
-            self.curriculum._tickets.close(self._held.pop(row))
+        freed = [row for row in self._held if row not in excluded]
+        self.curriculum._tickets.close([self._held.pop(row) for row in freed])
         draws = self.curriculum.ask(n, group_size=self.group_size)
         self._asked.update((draw.index, draw.ticket) for draw in draws)
         return np.array([draw.index for draw in draws])
@@ -49,7 +49,7 @@ class CurriculumRule(Rule):
             tokens = None if tokens_KG is None else tokens_KG[place]
             outcomes.append(GroupOutcome(number, successes_KG[place], tokens=tokens, index=row))
         self.curriculum.tell(outcomes)
-        self._held.update((row, tickets.issue(ticket)) for row, ticket in known.items())
+        self._held.update(zip(known, tickets.issue(list(known.values())), strict=True))
         self.seen[rows] = True
 
     def _choose(self, n: int, free: Rows) -> Rows:
