@@ -94,6 +94,15 @@ class Planner:
         # Hosts split a batch over ranks and micro-batches: no part of it should hold one environment only.
         return [choices[place] for place in rng.permutation(count).tolist()]
 
+    def chances(self, scores_EM: Floats, counts_E: Ints, sizes_E: Ints) -> Floats:
+        """Probability that each candidate is drawn, shape (E, M), for scores padded with `PADDING`."""
+        weights = draw_weights(scores_EM, counts_E, self.config.temperature)
+        return inclusion_probabilities(weights, counts_E, sizes_E, self.config.probe)
+
+    def scores(self, positions: Ints, group_size: int, learner: Learner) -> Floats:
+        """What each of these positions is worth as a candidate, shape (M,)."""
+        return self._score(positions, group_size, learner).scores
+
     def _score(self, positions: Ints, group_size: int, learner: Learner) -> Candidates:
         objective, rows = self.config.objective, self.pool.rows(positions)
         means, scores = learner.beliefs.assess(rows, group_size, objective.normaliser)
@@ -122,9 +131,7 @@ class Planner:
                 scores[held] = candidates.scores
             else:
                 scores[held] = np.concatenate([candidates.scores[starts[e] : starts[e] + sizes[e]] for e in part])
-            chances = inclusion_probabilities(
-                draw_weights(scores, count_P, config.temperature), count_P, size_P, config.probe
-            )
+            chances = self.chances(scores, count_P, size_P)
             drawn = systematic(chances, count_P, rng)
             row, column = np.divmod(drawn, held.shape[1])
             # Draws stand environment by environment, as the candidates do.
