@@ -9,7 +9,8 @@ import numpy as np
 
 from curricula.errors import CurriculaValueError
 
-_DIGEST_BYTES = 16
+DIGEST_BYTES = 16
+"""Bytes of a key that is a hash."""
 
 
 def row_key(row: Mapping[str, Any], environment: str, columns: Sequence[str]) -> str:
@@ -51,7 +52,12 @@ def text_key(text: str, environment: str) -> str:
     >>> len(text_key("2+2", "sums"))
     32
     """
-    return _digest(json.dumps([environment, text]).encode("ascii"))
+    return text_digest(text, environment).hex()
+
+
+def text_digest(text: str, environment: str) -> bytes:
+    """The 16 bytes that `text_key` writes in hexadecimal digits."""
+    return _bytes(json.dumps([environment, text]).encode("ascii"))
 
 
 def stable_keys(base_keys: Iterable[str]) -> list[str]:
@@ -77,8 +83,12 @@ def stable_keys(base_keys: Iterable[str]) -> list[str]:
     return keys
 
 
+def _bytes(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
 def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
+    return _bytes(content).hex()
 
 
 def _canonical(value: Any, place: str) -> Any:

@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.columns import encode_names, is_array, length_of, texts_of, whole_numbers
+from curricula.columns import Codes, count_codes, encode_names, length_of, narrowed, unwrapped
 from curricula.errors import CurriculaValueError
-from curricula.keys import stable_keys, text_key
+from curricula.identities import identify, packed
+from curricula.levels import split_by_level
 
-_CHUNK = 1 << 16
-_MOST_LEVELS = 1 << 31
+_CHUNK = 1 << 20
 
 
 class PromptPool:
@@ -22,9 +21,14 @@ class PromptPool:
     span of positions, and candidates are integers in that span. A pool never changes: which levels are eligible is
     state of each `Curriculum` on it.
 
+    Columns may be memory-mapped: numpy arrays, pyarrow arrays and columns of Hugging Face data sets are read where
+    they are. At 20 million prompts, environments as a dictionary and keys of 16 bytes are what takes least.
+
     Args:
         environments: Shape (N,), names; dictionary-encoded pyarrow arrays are taken without expansion.
-        keys: Shape (N,), stable identities; duplicates get an ordinal. None hashes `texts`, else counts rows.
+        keys: Shape (N,), stable identities: text, numbers, or 16 bytes each (numpy's `S16` and `V16`, Arrow's
+            `binary(16)`), which are written as hexadecimal digits. Duplicates get an ordinal. None hashes `texts`,
+            else counts rows.
         texts: Shape (N,), the prompts as text.
         features: Shape (N, D), anything that predicts difficulty. Kept for predictors; no rule of this version reads
             it.
@@ -46,29 +50,24 @@ class PromptPool:
         features: object | None = None,
         levels: object | None = None,
     ) -> None:
+        environments, keys, levels = unwrapped(environments), unwrapped(keys), unwrapped(levels)
         self.environments, self.codes = encode_names(environments, "environments")
         size = len(self.codes)
         for name, column in (("keys", keys), ("texts", texts), ("features", features), ("levels", levels)):
             if column is not None and (length := length_of(column, name)) != size:
                 raise CurriculaValueError(f"{name}: expected {size} entries, one per environment entry; got {length}")
         self.texts, self.features = texts, features
-        self._keys = self._read_keys(keys)
+        self._keys = identify(keys, texts, self.environments, self.codes)
         self._fingerprint: str | None = None
         count = len(self.environments)
         self.has_levels = levels is not None
         if levels is None:
-            self.blocks: NDArray[np.int32] = self.codes
+            self.blocks: Codes = self.codes
             self.block_codes: NDArray[np.int64] = np.arange(count)
             self.block_levels: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
         else:
-            level = whole_numbers(levels, "levels", size)
-            lowest, reach = int(level.min()), int(level.max()) - int(level.min()) + 1
-            if reach > _MOST_LEVELS:
-                raise CurriculaValueError(f"levels: expected a range of at most {_MOST_LEVELS}; got {reach}")
-            pairs, blocks = np.unique(self.codes * np.int64(reach) + (level - lowest), return_inverse=True)
-            self.blocks = blocks.reshape(-1).astype(np.int32)
-            self.block_codes, self.block_levels = pairs // reach, pairs % reach + lowest
-        self.block_sizes = np.bincount(self.blocks, minlength=len(self.block_codes))
+            self.blocks, self.block_codes, self.block_levels = split_by_level(self.codes, count, levels)
+        self.block_sizes = count_codes(self.blocks, len(self.block_codes))
         self.edges = np.concatenate([[0], np.cumsum(self.block_sizes)])
         self._order = _grouped(self.blocks)
         # Blocks are sorted by environment, so each environment is a range of blocks: shape (E, 2).
@@ -89,12 +88,11 @@ class PromptPool:
     def fingerprint(self) -> str:
         """Hash of environments and keys in order; state is only ever restored onto an equal one."""
         if self._fingerprint is None:
-            digest = hashlib.blake2b(digest_size=16)
-            _feed(digest, list(self.environments))
-            digest.update(self.codes.astype("<i4", copy=False).tobytes())
-            if self._keys is not None:
-                for start in range(0, len(self), _CHUNK):
-                    _feed(digest, texts_of(self._keys, start, start + _CHUNK))
+            digest = hashlib.blake2b(packed(self.environments), digest_size=16)
+            for start in range(0, len(self), _CHUNK):
+                digest.update(self.codes[start : start + _CHUNK].astype("<i4").tobytes())
+            for chunk in self._keys.chunks():
+                digest.update(chunk)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
@@ -102,13 +100,15 @@ class PromptPool:
         """Stable identity of the prompt in row `index`."""
         if not 0 <= index < len(self):
             raise CurriculaValueError(f"PromptPool.key: expected a row in [0, {len(self)}); got {index}")
-        if self._keys is None:
-            return f"{self.environments[self.codes[index]]}:{index}"
-        return texts_of(self._keys, index, index + 1)[0]
+        return self._keys.texts([index])[0]
 
     def keys_of(self, rows: Sequence[int]) -> list[str]:
         """Stable identities of the prompts in these rows."""
-        return [self.key(row) for row in rows]
+        return self._keys.texts(rows)
+
+    def key_digests(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Eight bytes of each key's digest, shape (M,): what saved state names a prompt by."""
+        return self._keys.digests(rows)
 
     def code(self, environment: str) -> int:
         """Code of an environment, or CurriculaValueError naming those that exist."""
@@ -143,29 +143,11 @@ class PromptPool:
         # A wider integer than the array's would make searchsorted copy the array.
         return int(start + np.searchsorted(self._order[start:stop], self._order.dtype.type(row)))
 
-    def _read_keys(self, keys: object) -> Sequence[str] | NDArray[Any] | None:
-        if keys is None and self.texts is None:
-            return None
-        if keys is None:
-            texts = texts_of(self.texts, 0, len(self))
-            codes: list[int] = self.codes.tolist()
-            return stable_keys(text_key(text, self.environments[code]) for text, code in zip(texts, codes, strict=True))
-        if is_array(keys) and keys.dtype.kind in "iu" and len(np.unique(keys)) == len(keys):
-            return keys
-        return stable_keys(texts_of(keys, 0, len(self)))
 
-
-def _grouped(blocks: NDArray[np.int32]) -> NDArray[np.int32] | NDArray[np.int64] | None:
+def _grouped(blocks: Codes) -> NDArray[np.int32] | NDArray[np.int64] | None:
     """Row order by block, or None where rows are already grouped."""
     if blocks.size < 2 or bool((blocks[1:] >= blocks[:-1]).all()):
         return None
     # Two-byte integers are sorted by radix: linear in N, where four bytes would be N log N.
-    narrow = blocks.astype(np.int16) if int(blocks.max()) < 1 << 15 else blocks
-    order = np.argsort(narrow, kind="stable")
+    order = np.argsort(narrowed(blocks, int(blocks.max()) + 1), kind="stable")
     return order.astype(np.int32) if blocks.size < 1 << 31 else order
-
-
-def _feed(digest: Any, texts: list[str]) -> None:
-    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
-    digest.update(np.array([len(part) for part in parts], dtype="<i8").tobytes())
-    digest.update(b"".join(parts))

@@ -70,7 +70,7 @@ def start(size: int, seed: int) -> Run:
     """Build a pool of shuffled environments with content keys, and a curriculum on it; measure both."""
     rng = np.random.default_rng(seed)
     names = np.array([f"environment {number}" for number in range(ENVIRONMENTS)])
-    codes = rng.integers(0, ENVIRONMENTS, size, dtype=np.int32)
+    codes = rng.integers(0, ENVIRONMENTS, size, dtype=np.int16)
     keys = np.frombuffer(rng.bytes(16 * size), dtype="S16")
     rates = rng.beta(0.3, 0.5, size).astype(np.float32)
     environments = _dictionary(codes, names)

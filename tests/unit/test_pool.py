@@ -27,7 +27,7 @@ def columns():
 def test_every_kind_of_column_gives_the_same_pool(column):
     pool = PromptPool(column)
     assert pool.environments == ("a", "b", "c")
-    assert pool.codes.dtype == np.int32
+    assert pool.codes.dtype in (np.int16, np.int32)
     assert pool.codes.tolist() == [1, 0, 2, 0, 1, 0]
     assert pool.sizes == {"a": 3, "b": 2, "c": 1}
     assert pool.fingerprint == PromptPool(NAMES).fingerprint
@@ -185,3 +185,71 @@ def test_a_pool_of_twenty_million_draws_from_all_of_itself():
     assert len(seen) >= 600
     saved = curriculum.state_dict()
     assert sum(array.nbytes for array in saved["learner"]["beliefs"].values() if isinstance(array, np.ndarray)) < 1e5
+
+
+def digests(count, width=16):
+    return np.frombuffer(np.random.default_rng(count).bytes(count * width), np.uint8).reshape(count, width)
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_keys_of_sixteen_bytes_are_the_text_of_their_digits(repeated, tmp_path):
+    content = digests(6).copy()
+    content[3, 9:] = 0  # numpy's bytes would lose trailing zeros
+    if repeated:
+        content[[4, 5]] = content[1]
+    text = PromptPool(NAMES, keys=[row.tobytes().hex() for row in content])
+    np.save(tmp_path / "keys.npy", content.view("V16").reshape(-1))
+    packed = pa.array([row.tobytes() for row in content], pa.binary(16))
+    columns = (
+        content,
+        content.view("V16").reshape(-1),
+        content.view("S16").reshape(-1),
+        np.load(tmp_path / "keys.npy", mmap_mode="r"),
+        packed,
+        pa.concat_arrays([packed, packed])[6:],
+        pa.chunked_array([packed[:2], packed[2:2], packed[2:]]),
+    )
+    for column in columns:
+        pool = PromptPool(NAMES, keys=column)
+        assert pool.keys_of(range(6)) == [text.key(row) for row in range(6)]
+        assert pool.fingerprint == text.fingerprint
+        assert pool.key_digests(np.arange(6)).tolist() == text.key_digests(np.arange(6)).tolist()
+    assert text.key(5).endswith("#3") == repeated
+    assert len(set(text.key_digests(np.arange(6)).tolist())) == 6
+
+
+def test_digests_are_of_keys_and_not_of_rows():
+    keys = ["z", "0" * 32, "0" * 31 + "A", "ü", "7", "z#2"]
+    pool, turned = PromptPool(NAMES, keys=keys), PromptPool(NAMES[::-1], keys=keys[::-1])
+    assert pool.key_digests(np.arange(6)).tolist() == turned.key_digests(np.arange(6))[::-1].tolist()
+    assert pool.key_digests(np.array([3, 3])).tolist() == [pool.key_digests(np.arange(6))[3]] * 2
+    numbers = PromptPool(NAMES, keys=np.array([9, 8, 3, 4, 7, 6]))
+    assert numbers.key_digests(np.array([4])) == pool.key_digests(np.array([4]))
+    assert PromptPool(NAMES).key_digests(np.arange(6)).size == 6
+
+
+def test_large_columns_are_taken_where_they_are(tmp_path):
+    count = 50_000
+    np.save(tmp_path / "keys.npy", digests(count))
+    np.save(tmp_path / "codes.npy", np.arange(count, dtype=np.int16) % 3)
+    keys, codes = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("keys", "codes"))
+    names = pa.DictionaryArray.from_arrays(pa.array(codes), ["a", "b", "c"])
+    pool = PromptPool(names, keys=keys)
+    assert np.shares_memory(pool.codes, codes)
+    assert np.shares_memory(pool._keys._digests, keys)
+    assert pool.blocks is pool.codes
+    text = pa.array([f"k{i}" for i in range(count)])
+    assert PromptPool(names, keys=text)._keys._column is text
+    levels = np.arange(count, dtype=np.int32) % 7
+    assert PromptPool(names, levels=levels).blocks.dtype == np.int16
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-4, 4)), min_size=1), st.sampled_from([1, 1 << 26]))
+def test_blocks_are_the_sorted_pairs_of_environment_and_level(entries, spread):
+    names, levels = zip(*entries, strict=True)
+    pool = PromptPool(names, levels=[level * spread for level in levels])
+    pairs = sorted({(name, level * spread) for name, level in entries})
+    found = list(zip([pool.environments[c] for c in pool.block_codes], pool.block_levels.tolist(), strict=True))
+    assert found == pairs
+    assert [pairs[block] for block in pool.blocks] == [(name, level * spread) for name, level in entries]
+    assert pool.block_sizes.tolist() == [entries.count((name, level // spread)) for name, level in pairs]
