@@ -12,7 +12,7 @@ from curricula.errors import (
     MissingExtraError,
 )
 from curricula.keys import row_key, stable_keys
-from curricula.log import OutcomeLog, open_log, read_log
+from curricula.log import OutcomeLog, WarmStart, open_log, read_log, warm_start
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
 
@@ -33,6 +33,7 @@ __all__ = [
     "OutcomeLog",
     "PromptPool",
     "Verdict",
+    "WarmStart",
     "load_mix",
     "load_state",
     "open_log",
@@ -40,4 +41,5 @@ __all__ = [
     "row_key",
     "save_state",
     "stable_keys",
+    "warm_start",
 ]

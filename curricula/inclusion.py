@@ -1,7 +1,7 @@
 """How probable it is that an ask would draw given prompts: of a planner as it stands, without drawing anything."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def _forced(
     """Probability of each asked position among the others with itself in the place of one of them, shape (R,)."""
     sets = np.repeat(scores_M[None], asked.size, axis=0)
     # One that is among the others already stands where it stands; else the first, as random as any, makes room.
-    same = np.equal.outer(asked, others).astype(np.bool_)
+    same = cast("NDArray[np.bool_]", asked[:, None] == others[None, :])
     place = np.where(same.any(axis=1), same.argmax(axis=1), 0)
     rows = np.arange(asked.size)
     sets[rows, place] = scores_R
@@ -88,5 +88,5 @@ def _forced(
 
 
 def _among(chances: Chances, scores_EM: Floats, count: int) -> Floats:
-    rows, size = scores_EM.shape
+    rows, size = len(scores_EM), scores_EM.shape[1]
     return chances(scores_EM, np.full(rows, count, dtype=np.int64), np.full(rows, size, dtype=np.int64))
