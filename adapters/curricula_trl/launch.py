@@ -56,6 +56,7 @@ def run(
     *,
     name: str = "mix",
     resume: bool | str | os.PathLike[str] = False,
+    warm_start: str | Path | None = None,
 ) -> GRPOTrainer:
     """Trains the model of a mix, and returns the trainer.
 
@@ -66,6 +67,7 @@ def run(
         name: Where `trainer.output_dir` is left out, the run is kept in runs/NAME. Where `trainer.use_cpu` is left
             out and there is no accelerator, it is true.
         resume: True for the latest checkpoint of the output folder, or the path of one.
+        warm_start: The folder of another run's outcome log, to begin with what it says of these prompts.
 
     Raises:
         ConfigError: A model or an argument that TRL refuses, or no checkpoint to resume from.
@@ -93,7 +95,7 @@ def run(
         raise config_error(config.origin, ("model",), message) from error
     except (ValueError, TypeError, ImportError) as error:
         raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
-    sampler = CurriculumSampler(config).attach(trainer, launched=True)
+    sampler = CurriculumSampler(config, warm_start=warm_start).attach(trainer, launched=True)
     for theirs in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(theirs)
     with contextlib.ExitStack() as stack:

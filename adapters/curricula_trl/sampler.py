@@ -19,7 +19,7 @@ from curricula import (
     Verdict,
 )
 from curricula.config import as_config, launcher_keys, load_mix
-from curricula.log import open_log
+from curricula.log import open_log, warm_start
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
@@ -51,6 +51,7 @@ class CurriculumSampler(Sampler[int]):
         batch_size: Prompts asked for at once, for use without `attach`.
         group_size: Rollouts per prompt, for use without `attach`.
         repeat: How often each index is yielded in a row, for hosts that want the group's copies.
+        warm_start: The folder of another run's outcome log; what it says of these prompts is known from the start.
 
     Raises:
         CurriculaValueError: A mix or an argument that cannot be used.
@@ -64,6 +65,7 @@ class CurriculumSampler(Sampler[int]):
         batch_size: int = 1,
         group_size: int = 8,
         repeat: int = 1,
+        warm_start: str | Path | None = None,
     ) -> None:
         self.config = as_config(config)
         for name, value, least in (("batch_size", batch_size, 1), ("group_size", group_size, 2), ("repeat", repeat, 1)):
@@ -74,6 +76,7 @@ class CurriculumSampler(Sampler[int]):
         self._callback: CurriculumCallback | None = None
         self._curriculum: Curriculum | None = None
         self._standalone = dataset is not None
+        self._warm_start = warm_start
         self._batch_size, self._group_size, self._repeat = batch_size, group_size, repeat
         # Indices still to be yielded, with their tickets; and the tickets that wait to be told, by index.
         self._waiting: deque[tuple[int, int]] = deque()
@@ -257,6 +260,10 @@ class CurriculumSampler(Sampler[int]):
 
     def _make(self, rows: Rows) -> Curriculum:
         curriculum = Curriculum(rows.pool(), self.config)
+        if self._warm_start is not None:
+            told, prompts, unmatched = warm_start(curriculum, self._warm_start)
+            passed = f"; {unmatched:,} of other prompts were passed over" if unmatched else ""
+            logger.info("warm start: %d outcomes of %d prompts from %s%s", told, prompts, self._warm_start, passed)
         if (folder := self.config.log_folder) is not None:
             open_log(curriculum, folder)
         return curriculum
