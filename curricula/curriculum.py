@@ -2,13 +2,13 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curricula.bandits import base_mix, bounded_shares, resolve_bounds
 from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
@@ -63,23 +63,18 @@ class Curriculum:
         self.config = as_config(config)
         self.seed = seed = self.config.seed if seed is None else seed
         self.log: OutcomeLog | None = None
-        self._floors, self._caps = resolve_bounds(self.config, pool.environments)
-        self._base = base_mix(self.config, pool.sizes)
         self._windows = Windows(pool)
         for name, environment in self.config.environments.items():
             if environment.levels is not None:
                 self._windows.set(name, *environment.levels)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._planner = Planner(pool, self.config.curriculum)
-        self._learner = Learner(pool, self.config, self._base)
+        self._learner = Learner(pool, self.config)
         self._tickets = Tickets(pool)
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._shares = self._compute_shares(np.random.Generator(np.random.PCG64(seed)))
-        mix = ", ".join(
-            f"{name} {weight:.3g} (floor {floor:.3g}, cap {cap:.3g})"
-            for name, weight, floor, cap in zip(pool.environments, self._base, self._floors, self._caps, strict=True)
-        )
-        _logger.info("base mix of %d prompts, bandit %s: %s", len(pool), self.config.curriculum.bandit.type, mix)
+        mixer = self._learner.mixer
+        _logger.info("base mix of %d prompts, %s", len(pool), mixer.describe(pool.environments))
 
     @property
     def success_mode(self) -> SuccessMode:
@@ -194,6 +189,27 @@ class Curriculum:
         if self.log is not None and known:
             self.log.cancelled([number for number, _ in known])
 
+    @contextmanager
+    def holding(self, indices: Iterable[int]) -> Iterator[None]:
+        """Within the block, asks draw none of these prompts, except as repeats where nothing else is left.
+
+        For hosts that ask again for the same batch and want no prompt in it twice.
+
+        Args:
+            indices: Rows of the pool.
+
+        Raises:
+            CurriculaValueError: An index outside the pool.
+        """
+        rows = [whole("holding", "an index", index, low=0) for index in indices]
+        if rows and max(rows) >= len(self.pool):
+            raise CurriculaValueError(f"holding: expected indices in [0, {len(self.pool)}); got {max(rows)}")
+        self._tickets.hold(np.array([self.pool.position(row) for row in rows], dtype=np.int64))
+        try:
+            yield
+        finally:
+            self._tickets.hold(np.zeros(0, dtype=np.int64))
+
     def in_flight(self) -> dict[int, int]:
         """Row of the pool for each ticket that is neither told, cancelled nor expired."""
         return {number: ticket.row for number, ticket in self._tickets.in_flight.items()}
@@ -288,7 +304,7 @@ class Curriculum:
         counts_reader = reader.section("counts")
         counts = {name: counts_reader.integer(name) for name in _COUNTS}
         windows = read_windows(reader.section("windows"), self.pool)
-        learner, tickets = Learner(self.pool, self.config, self._base), Tickets(self.pool)
+        learner, tickets = Learner(self.pool, self.config), Tickets(self.pool)
         learner.load(reader.section("learner"))
         tickets.load(reader.section("tickets"), counts["asks"])
         saved = read_json(reader, "config")
@@ -313,5 +329,5 @@ class Curriculum:
 
     def _compute_shares(self, rng: np.random.Generator) -> Floats:
         per_token = self.config.curriculum.objective.type == "signal_per_token"
-        costs = self._learner.costs.environments() if per_token else np.ones(len(self._base))
-        return bounded_shares(self._learner.bandit.shares(costs, rng), self._floors, self._caps)
+        costs = self._learner.costs.environments() if per_token else np.ones(len(self.pool.environments))
+        return self._learner.mixer.shares(costs, rng)

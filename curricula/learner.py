@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.bandits import Bandit, DiscountedThompson, FixedShares
+from curricula.bandits import Mixer
 from curricula.beliefs import Belief, DecayedBeta
 from curricula.config import CurriculumConfig
 from curricula.costs import TokenCosts
@@ -34,17 +34,13 @@ _logger = logging.getLogger("curricula")
 class Learner:
     """The parts that learn, and the order in which they do."""
 
-    def __init__(self, pool: PromptPool, config: CurriculumConfig, base: Floats) -> None:
+    def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
         selection = config.curriculum
         self.beliefs: Belief = DecayedBeta(pool, selection.belief)
         self.costs = TokenCosts(pool, selection.bandit.discount)
-        self.bandit: Bandit = (
-            DiscountedThompson(len(base), selection.bandit.discount)
-            if selection.bandit.type == "discounted_thompson"
-            else FixedShares(base)
-        )
+        self.mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
-        self.monitor = Monitor(pool.environments, base, config.monitor.window)
+        self.monitor = Monitor(pool.environments, self.mixer.base, config.monitor.window)
         self._filters = Filters(selection.filters)
         self._said_infinite = False
 
@@ -81,6 +77,7 @@ class Learner:
         if self.rule.observe(results):
             self.beliefs.clear()
             self.monitor.clear()
+            self.mixer.clear()
         results = self.rule.read(results)
         # A group that successes were asked of and none came is judged by its rewards; it says nothing of pass rates.
         judged = results
@@ -131,14 +128,14 @@ class Learner:
         self.beliefs.update(rows[taught], taught_passed[taught], tried[taught])
         live_K = compared > 0
         self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
-        paired = compared > 1
-        self.bandit.update(codes[paired], mixed[paired])
+        self.mixer.observe(groups, compared > 1, self.rule.mode != "informative")
         return verdicts
 
     def start_afresh(self) -> None:
         """Forget what was believed of pass rates, when they come to be measured in another way."""
         self.beliefs.clear()
         self.monitor.clear()
+        self.mixer.clear()
         self.rule = SuccessRule(self.rule.config)
         _logger.warning("success is measured in another way than in the saved run: beliefs and rates start afresh")
 
@@ -165,5 +162,5 @@ class Learner:
             part.load(state.section(name))
 
     def _parts(self) -> list[tuple[str, Any]]:
-        names = ("beliefs", "costs", "bandit", "rule", "monitor")
+        names = ("beliefs", "costs", "mixer", "rule", "monitor")
         return [(name, getattr(self, name)) for name in names]

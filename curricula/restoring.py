@@ -73,7 +73,12 @@ def log_changes(saved: object, present: Mapping[str, Any]) -> None:
     """Say where the mix differs from that of the saved run."""
     before = _leaves(saved)
     after = _leaves(present)
+    # Of a section that became one of another type, the type says it all.
+    both = before.keys() & after.keys()
+    typed = [place for place in both if place.endswith(".type") and before[place] != after[place]]
     for place in sorted(before.keys() | after.keys()):
+        if any(place.startswith(kind.removesuffix("type")) and place != kind for kind in typed):
+            continue
         old, new = before.get(place), after.get(place)
         if old != new:
             _logger.warning("the mix changed at %s: the saved run had %r, this one has %r", place, old, new)

@@ -2,7 +2,27 @@
 
 from curricula.bandits.base import Bandit
 from curricula.bandits.bounds import base_mix, bounded_shares, resolve_bounds
+from curricula.bandits.control import TrainedShares
+from curricula.bandits.exp3s import Exp3S
 from curricula.bandits.fixed import FixedShares
+from curricula.bandits.mixer import Mixer
+from curricula.bandits.rewards import Informative, LearningProgress, MeanAdvantage, Reward
 from curricula.bandits.thompson import DiscountedThompson
+from curricula.bandits.ucb import SlidingWindowUCB
 
-__all__ = ["Bandit", "DiscountedThompson", "FixedShares", "base_mix", "bounded_shares", "resolve_bounds"]
+__all__ = [
+    "Bandit",
+    "DiscountedThompson",
+    "Exp3S",
+    "FixedShares",
+    "Informative",
+    "LearningProgress",
+    "MeanAdvantage",
+    "Mixer",
+    "Reward",
+    "SlidingWindowUCB",
+    "TrainedShares",
+    "base_mix",
+    "bounded_shares",
+    "resolve_bounds",
+]

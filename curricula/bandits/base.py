@@ -7,16 +7,40 @@ from numpy.typing import NDArray
 
 from curricula.stateful import Reader
 
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
 
 class Bandit(Protocol):
-    """Raw shares of environments, before floors and caps, learned from what their groups gave."""
+    """Raw shares of E environments, before floors and caps, learned from the rewards of their groups.
 
-    def shares(self, costs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Shares of shape (E,), of sum 1, given the expected tokens of a rollout in each environment (E,)."""
+    `curricula.testing.check_bandit` runs what is asked of an implementation here on it. One that is named in a mix
+    by its import path (`type: "module:Class"`) is made as `Class(arms, **arguments)`.
+    """
+
+    def shares(self, costs: Floats, rng: np.random.Generator) -> Floats:
+        """Shares of the next draws.
+
+        Args:
+            costs: Shape (E,), positive: what a unit of reward costs in each environment, up to a common factor.
+                Rollouts that are k times as long make it k times as dear; a reward that is worth k times as much
+                makes it k times as cheap.
+            rng: The only source of randomness.
+
+        Returns:
+            Shape (E,), not negative, of sum 1.
+        """
         ...
 
-    def update(self, codes: NDArray[np.int64], informative: NDArray[np.bool_]) -> None:
-        """Learn from K groups in the order they were told: environment codes (K,), mixed or not (K,)."""
+    def update(self, codes: Codes, rewards: Floats, shares: Floats) -> None:
+        """Learn from K groups in the order they were told.
+
+        Args:
+            codes: Shape (K,), the environment of each.
+            rewards: Shape (K,), in [0, 1], fractions allowed.
+            shares: Shape (K,), the share that its environment had when it was drawn; 0 where the group comes from
+                elsewhere and was not drawn.
+        """
         ...
 
     def state_dict(self) -> dict[str, Any]:

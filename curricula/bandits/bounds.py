@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.config import CurriculumConfig, share_bounds
+from curricula.config import CurriculumConfig, FixedConfig, share_bounds
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def resolve_bounds(config: CurriculumConfig, names: Sequence[str]) -> tuple[Floa
         ConfigError: Unknown environments, or bounds that no shares can meet.
     """
     floors, caps = (np.array(bound) for bound in share_bounds(config, names))
-    if config.curriculum.bandit.type == "size_proportional":
+    if isinstance(config.curriculum.bandit, FixedConfig):
         given = [name in config.environments and config.environments[name].share.floor is not None for name in names]
         floors[~np.array(given)] = 0.0
     return floors, caps
@@ -53,14 +53,13 @@ def bounded_shares(shares: Floats, floors: Floats, caps: Floats) -> Floats:
     # A sliver for everyone, so that environments without a share can take what the caps leave over.
     raw = shares / shares.sum() + 1e-9
     # The sum grows with c in straight lines; its corners are where a share leaves its floor or meets its cap.
-    corners = np.concatenate([floors / raw, caps / raw]).tolist()
-    changes = np.concatenate([raw, -raw]).tolist()
-    total, slope, last = float(floors.sum()), 0.0, 0.0
-    for corner, change in sorted(zip(corners, changes, strict=True)):
-        reached = total + slope * (corner - last)
-        if reached >= 1.0:
-            break
-        total, slope, last = reached, slope + change, corner
-    scale = last + (1.0 - total) / slope if slope > 1e-12 else last
+    corners = np.concatenate([floors / raw, caps / raw])
+    order = np.argsort(corners, kind="stable")
+    corners = corners[order]
+    slopes = np.concatenate([raw, -raw])[order].cumsum()
+    reached = floors.sum() + np.concatenate([[0.0], slopes[:-1] * np.diff(corners)]).cumsum()
+    # The sum is 1 within the last line that starts below it.
+    last = max(int(np.searchsorted(reached, 1.0)) - 1, 0)
+    scale = corners[last] + (1.0 - reached[last]) / slopes[last] if slopes[last] > 1e-12 else corners[last]
     bounded = np.minimum(np.maximum(scale * raw, floors), caps)
     return bounded / bounded.sum()

@@ -3,27 +3,34 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from curricula.bandits.base import Codes, Floats
 from curricula.stateful import Reader
 
 
 class FixedShares:
-    """The base mix itself: declared weights, else the sizes of the environments."""
+    """The same shares, whatever was seen: declared quotas, the sizes of the environments, or equal ones.
 
-    def __init__(self, weights: NDArray[np.float64]) -> None:
+    Args:
+        weights: Shape (E,), positive.
+
+    >>> FixedShares(np.array([1.0, 3.0])).shares(np.ones(2), np.random.default_rng(0))
+    array([0.25, 0.75])
+    """
+
+    def __init__(self, weights: Floats) -> None:
         self.weights = weights / weights.sum()
 
-    def shares(self, costs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """The base mix, whatever was seen."""
+    def shares(self, costs: Floats, rng: np.random.Generator) -> Floats:
+        """The weights, of sum 1."""
         return self.weights
 
-    def update(self, codes: NDArray[np.int64], informative: NDArray[np.bool_]) -> None:
+    def update(self, codes: Codes, rewards: Floats, shares: Floats) -> None:
         """Nothing to learn."""
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing to keep."""
-        return {"type": "size_proportional"}
+        return {}
 
     def load(self, state: Reader) -> None:
         """Nothing to take over."""

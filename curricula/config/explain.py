@@ -9,7 +9,8 @@ from typing import Any, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from curricula.config.schema import Origin, Path, ascii_safe, shown
+from curricula.config.schema import Origin, Path
+from curricula.config.section import PATH_TAG, ascii_safe, shown
 from curricula.errors import ConfigError
 
 _EXPECTED = {
@@ -168,7 +169,9 @@ def _tags(kind: Any) -> dict[str, type[BaseModel]]:
     _find(kind, lambda k: isinstance(k, type) and issubclass(k, BaseModel) and models.append(k))
     if len(models) < 2 or any("type" not in found.model_fields for found in models):
         return {}
-    return {str(tag): found for found in models for tag in get_args(found.model_fields["type"].annotation)}
+    return {
+        str(tag): found for found in models for tag in get_args(found.model_fields["type"].annotation) or (PATH_TAG,)
+    }
 
 
 def _step(kind: Any, part: str | int) -> Any:

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import yaml
 
-from curricula.config.schema import Path, ascii_safe, shown
+from curricula.config.schema import Path
+from curricula.config.section import ascii_safe, shown
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 24

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+
+from curricula.config.bandit import AnyBandit, ThompsonConfig
+from curricula.config.section import Section, problem, shown
 
 Path = tuple[str | int, ...]
 
@@ -23,12 +25,6 @@ HeldRate = Annotated[float, Field(gt=0, lt=1)]
 """A rate at which what is held back still comes: nothing is ever shut out."""
 
 
-def problem(expected: str, got: str, hint: str = "") -> PydanticCustomError:
-    """The error of a check of our own; `explain` puts the place in front of it."""
-    text = f"expected {expected}; got {got}" + (f"; {hint}" if hint else "")
-    return PydanticCustomError("curricula", "{text}", {"text": text})
-
-
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a mix came from, for messages; all origins are equal, so that mixes compare by what they say.
@@ -40,21 +36,6 @@ class Origin:
 
     where: str = field(default="config", compare=False)
     lines: Mapping[Path, int] = field(default_factory=dict[Path, int], compare=False)
-
-
-class Section(BaseModel):
-    """A mapping of the mix: frozen, without unknown keys, and strict about types."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _absent(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        given = cast("Mapping[Any, Any]", data)
-        fields = cls.model_fields
-        return {k: v for k, v in given.items() if v is not None or k not in fields or fields[k].is_required()}
 
 
 class ShareConfig(Section):
@@ -113,13 +94,6 @@ class SuccessConfig(Section):
         return self
 
 
-class BanditConfig(Section):
-    """How the draws are shared among the environments."""
-
-    type: Literal["discounted_thompson", "size_proportional"] = "discounted_thompson"
-    discount: Annotated[float, Field(gt=0, le=1)] = 0.995
-
-
 class BeliefConfig(Section):
     """How each prompt's pass rate is believed and forgotten."""
 
@@ -137,7 +111,7 @@ class PredictorConfig(Section):
     """
 
     type: Annotated[str, Field(min_length=1)] = "auto"
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default_factory=dict[str, Any])
     features: Literal["hashed_text", "columns"] | None = None
     members: Annotated[tuple["PredictorConfig", ...], Field(strict=False)] = ()
 
@@ -207,7 +181,7 @@ AnyFilter = Annotated[FilterConfig, Field(discriminator="type")]
 class SelectionConfig(Section):
     """The curriculum itself."""
 
-    bandit: BanditConfig = BanditConfig()
+    bandit: AnyBandit = ThompsonConfig()
     belief: BeliefConfig = BeliefConfig()
     predictor: PredictorConfig = PredictorConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
@@ -267,7 +241,7 @@ class CurriculumConfig(Section):
     0.9
     """
 
-    environments: dict[str, EnvironmentConfig] = {}
+    environments: dict[str, EnvironmentConfig] = Field(default_factory=dict[str, EnvironmentConfig])
     environment_column: Annotated[str, Field(min_length=1)] = "environment"
     key: Annotated[str, Field(min_length=1)] | None = None
     success: SuccessConfig = SuccessConfig()
@@ -277,7 +251,7 @@ class CurriculumConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log: Annotated[str, Field(min_length=1)] | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
-    trainer: dict[str, Any] = {}
+    trainer: dict[str, Any] = Field(default_factory=dict[str, Any])
     _origin: Origin = PrivateAttr(default_factory=Origin)
 
     @property
@@ -317,30 +291,3 @@ class CurriculumConfig(Section):
             if not name.strip() or not name.isprintable() or len(name) > 200:
                 raise problem("environments named by 1 to 200 printable characters", shown(name))
         return self
-
-
-def shown(value: object) -> str:
-    """A value as an error shows it: one short line.
-
-    >>> shown({"a": 1, "b": 2}), shown("x" * 99), shown(None)
-    ('a mapping of 2 keys', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'", 'nothing')
-    """
-    if value is None:
-        return "nothing"
-    if isinstance(value, Mapping):
-        return f"a mapping of {len(cast('Mapping[Any, Any]', value))} keys"
-    if isinstance(value, str):
-        return ascii_safe(repr(value if len(value) <= 40 else value[:39] + "…"))
-    if isinstance(value, list | tuple):
-        items = cast("list[Any] | tuple[Any, ...]", value)
-        inner = ", ".join(shown(item) for item in items[:4])
-        return f"[{inner}{', …' if len(items) > 4 else ''}]"[:80]
-    if isinstance(value, bool | int | float):
-        text = str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a number of more than 20 digits"
-        return text.lower() if isinstance(value, bool) else text
-    return f"{type(value).__name__}"
-
-
-def ascii_safe(text: str) -> str:
-    """The text without line breaks, control characters or lone surrogates, so that it can be printed anywhere."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)

@@ -9,7 +9,7 @@ from curricula.config import as_config
 
 
 def bandit_of(counts, discount=0.99):
-    bandit = DiscountedThompson(len(counts), discount)
+    bandit = DiscountedThompson(len(counts), discount, sharpness=np.inf)
     bandit.counts_E2 = np.array(counts, dtype=float)
     return bandit
 
@@ -26,16 +26,16 @@ def test_shares_are_probabilities_of_being_the_best_per_token():
 
 def test_a_batch_counts_as_one_by_one():
     together, apart = DiscountedThompson(3, 0.9), DiscountedThompson(3, 0.9)
-    codes, informative = np.array([0, 2, 0, 1, 0]), np.array([True, False, False, True, True])
-    together.update(codes, informative)
-    for code, mixed in zip(codes, informative, strict=True):
-        apart.update(np.array([code]), np.array([mixed]))
+    codes, rewards = np.array([0, 2, 0, 1, 0]), np.array([1.0, 0.0, 0.25, 1.0, 0.5])
+    together.update(codes, rewards, np.ones(5))
+    for code, reward in zip(codes, rewards, strict=True):
+        apart.update(np.array([code]), np.array([reward]), np.ones(1))
     np.testing.assert_allclose(together.counts_E2, apart.counts_E2)
 
 
 def test_counts_do_not_wind_up_over_an_outage():
-    bandit = DiscountedThompson(2, 0.99)
-    bandit.update(np.zeros(5000, dtype=int), np.ones(5000, dtype=bool))
+    bandit = DiscountedThompson(2, 0.99, sharpness=np.inf)
+    bandit.update(np.zeros(5000, dtype=int), np.ones(5000), np.ones(5000))
     assert bandit.counts_E2.sum() == pytest.approx(100, rel=0.01)
     # The other environment comes back and is better: a share that had wound up would take thousands of groups.
     rng, shares = np.random.default_rng(0), []
@@ -43,18 +43,18 @@ def test_counts_do_not_wind_up_over_an_outage():
         share = bounded_shares(bandit.shares(np.ones(2), rng), np.full(2, 0.05), np.ones(2))
         shares.append(share[1])
         code = int(rng.random() < share[1])
-        bandit.update(np.array([code]), np.array([rng.random() < (0.1, 0.9)[code]]))
+        bandit.update(np.array([code]), np.array([rng.random() < (0.1, 0.9)[code]]) * 1.0, share[[code]])
     assert np.mean(shares[-100:]) > 0.9
 
 
 def test_a_switch_is_followed():
-    bandit, rng = DiscountedThompson(3, 0.99), np.random.default_rng(3)
+    bandit, rng = DiscountedThompson(3, 0.99, sharpness=np.inf), np.random.default_rng(3)
     rates = np.array([[0.8, 0.3, 0.1], [0.1, 0.3, 0.8]])
     share = np.zeros(3)
     for step in range(1200):
         share = bounded_shares(bandit.shares(np.ones(3), rng), np.full(3, 0.05), np.ones(3))
         code = rng.choice(3, p=share)
-        bandit.update(np.array([code]), np.array([rng.random() < rates[step // 600][code]]))
+        bandit.update(np.array([code]), np.array([rng.random() < rates[step // 600][code]]) * 1.0, share[[code]])
         if step == 599:
             assert share[0] > 0.8
     assert share[2] > 0.8

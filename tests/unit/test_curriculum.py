@@ -163,10 +163,10 @@ def test_errors_of_infrastructure_teach_nothing_and_are_counted_apart(status):
     curriculum = Curriculum(PromptPool(["a"] * 9))
     draws = curriculum.ask(3, group_size=4)
     before = curriculum.beliefs(range(9)).mean
-    shares = curriculum._learner.bandit.state_dict()["counts"]
+    shares = curriculum._learner.mixer.rule.state_dict()["counts"]
     assert {verdict.reason for verdict in tell(curriculum, draws, [0, 0, 0, 0], status=status)} == {status}
     np.testing.assert_array_equal(curriculum.beliefs(range(9)).mean, before)
-    np.testing.assert_array_equal(curriculum._learner.bandit.state_dict()["counts"], shares)
+    np.testing.assert_array_equal(curriculum._learner.mixer.rule.state_dict()["counts"], shares)
     metrics = curriculum.metrics()
     assert metrics[f"a/{status}"] == 3
     assert metrics["a/zero_variance"] == metrics["in_flight"] == metrics["coverage"] == 0
@@ -251,8 +251,9 @@ def test_the_environment_with_the_most_informative_groups_per_token_gets_the_dra
             outcomes.append(GroupOutcome(draw.ticket, (rng.random(8) < rate) * 1.0, tokens=tokens))
         curriculum.tell(outcomes)
     shares = curriculum.shares()
-    assert shares["cheap"] == pytest.approx(0.9, abs=0.02)
-    assert shares["never"] == pytest.approx(0.05)
+    assert shares["cheap"] > 0.8
+    assert shares["dear"] == pytest.approx(0.05)
+    assert shares["never"] < 0.15  # rollouts of 10 tokens: a chance that has not been ruled out costs little
     assert sum(shares.values()) == pytest.approx(1)
 
 
@@ -429,7 +430,7 @@ def test_groups_that_no_success_was_told_of_teach_no_pass_rates_and_count_for_th
     curriculum.tell([GroupOutcome(None, [0.0, 1.0 if mode == "rate" else 7.0], index=0)])
     before, nothing = curriculum.beliefs(range(40)).mean, [np.nan] * 3
     draws = [draw for draw in curriculum.ask(20, group_size=3) if draw.environment == "b"]
-    counts = curriculum._learner.bandit.state_dict()["counts"]
+    counts = curriculum._learner.mixer.rule.state_dict()["counts"]
     outcomes = [GroupOutcome(draw.ticket, [-7.0, 3.0, -7.0], nothing, tokens=[1, 2, 3]) for draw in draws[:2]]
     outcomes += [GroupOutcome(draws[2].ticket, [5.0] * 3, nothing)]
     outcomes += [GroupOutcome(draws[3].ticket, [np.nan] * 3, nothing)]
@@ -437,6 +438,6 @@ def test_groups_that_no_success_was_told_of_teach_no_pass_rates_and_count_for_th
     assert reasons == ["informative", "informative", "zero_variance", "unscorable"]
     assert curriculum.success_mode == mode
     np.testing.assert_array_equal(curriculum.beliefs(range(40)).mean, before)
-    after = curriculum._learner.bandit.state_dict()["counts"]
+    after = curriculum._learner.mixer.rule.state_dict()["counts"]
     np.testing.assert_allclose(after[1], counts[1] + [1, 2], atol=0.05)
     assert not {"b/success_drawn", "b/mean_reward_drawn", "b/informative"} & curriculum.metrics().keys()

@@ -85,7 +85,7 @@ def test_reasons_are_as_likely_as_the_parts_of_the_probability():
 
 
 def test_with_everything_even_the_draws_are_uniform():
-    uniform = {"objective": {"type": "uniform"}, "bandit": {"type": "size_proportional"}}
+    uniform = {"objective": {"type": "uniform"}, "bandit": {"type": "size_proportional", "most_draws": 1.0}}
     curriculum = experienced(["a"] * 30 + ["b"] * 10, uniform)
     hits = np.zeros(40)
     for draws in asks(curriculum, 4, 5000):

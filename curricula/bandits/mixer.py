@@ -1,0 +1,112 @@
+"""Shares of the environments: a rule, what it is rewarded for, and control of what is trained."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.bandits.base import Codes, Floats
+from curricula.bandits.bounds import base_mix, bounded_shares, resolve_bounds
+from curricula.bandits.control import TrainedShares
+from curricula.bandits.fixed import FixedShares
+from curricula.bandits.make import make_bandit, make_reward
+from curricula.config import CurriculumConfig, LearnedConfig
+from curricula.pool import PromptPool
+from curricula.scored import Scored
+from curricula.stateful import Reader
+
+
+class Mixer:
+    """From what groups gave to the shares of the next draws.
+
+    Shares that do not learn are meant for what is trained on, and draws are set so that filters do not change them.
+    Shares that are learned are worth per draw, keep rates included, so they are shares of the draws; control then
+    holds what is trained on within the floors and caps that the mix declares. Default floors are of the draws: they
+    let nobody vanish, and nothing is paid for groups that are never kept.
+
+    Args:
+        pool: For the environments and their sizes.
+        config: The mix.
+
+    Attributes:
+        base: Shape (E,), the mix that corrected rates refer to.
+        floors, caps: Shape (E,), bounds of the shares.
+
+    Raises:
+        ConfigError: Bounds that no shares can meet, quotas without weights, or a rule that cannot be made.
+    """
+
+    def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
+        names, sizes = pool.environments, pool.sizes
+        self.base = base_mix(config, sizes)
+        self.floors, self.caps = resolve_bounds(config, names)
+        shares = [config.environments[name].share if name in config.environments else None for name in names]
+        declared = np.array([share is not None and share.floor is not None for share in shares])
+        self._declared = np.where(declared, self.floors, 0.0)
+        self.rule = make_bandit(config, self.base, np.array(list(sizes.values()), dtype=np.float64))
+        chosen = config.curriculum.bandit
+        self.reward = make_reward(chosen, self.base)
+        self.control = TrainedShares(len(names), chosen.most_draws)
+        self._kind = chosen.type, chosen.reward.type if isinstance(chosen, LearnedConfig) else "none"
+
+    def describe(self, names: Sequence[str]) -> str:
+        """The rule, and each environment's weight, bounds and, where it does not learn, its share; for the log."""
+        fixed = self.rule.weights if isinstance(self.rule, FixedShares) else None
+        entries: list[str] = []
+        for code, name in enumerate(names):
+            share = "" if fixed is None else f"share {fixed[code]:.3g}, "
+            bounds = f"floor {self.floors[code]:.3g}, cap {self.caps[code]:.3g}"
+            entries.append(f"{name} {self.base[code]:.3g} ({share}{bounds})")
+        return f"bandit {self._kind[0]}: {', '.join(entries)}"
+
+    def shares(self, costs: Floats, rng: np.random.Generator) -> Floats:
+        """Shares of the next draws, shape (E,), of sum 1, given the expected tokens of a rollout, shape (E,)."""
+        if len(self.base) == 1:
+            return np.ones(1)
+        worth = self.reward.worth()
+        raw = self.rule.shares(costs / worth * worth.mean(), rng)
+        bounded = bounded_shares(raw, self.floors, self.caps)
+        if isinstance(self.rule, FixedShares):
+            return self.control.draws(bounded)
+        return self.control.within(bounded, self._declared, self.caps)
+
+    def observe(self, groups: Scored, compared: NDArray[np.bool_], rated: bool) -> None:
+        """Learn K groups in the order they were told.
+
+        Args:
+            groups: What they gave.
+            compared: Shape (K,), those with two results or more to compare.
+            rated: Whether results are success rates.
+        """
+        rewards = self.reward.observe(groups, rated)[compared]
+        self.rule.update(groups.codes_K[compared], rewards, groups.share_K[compared])
+        seen = groups.drawn_K & (groups.members_K > 0) | compared & groups.drawn_K
+        self.control.observe(groups.codes_K[seen], groups.kept_K[seen])
+
+    def lost(self, codes: Codes) -> None:
+        """Count groups that came back too old to be trained on: their environments, shape (K,)."""
+        self.control.observe(codes, np.zeros(len(codes), dtype=np.bool_))
+
+    def clear(self) -> None:
+        """Forget what depends on how success is measured."""
+        self.reward.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of the three parts, and which they are."""
+        return {
+            "type": self._kind[0],
+            "rule": self.rule.state_dict(),
+            "reward_type": self._kind[1],
+            "reward": self.reward.state_dict(),
+            "control": self.control.state_dict(),
+        }
+
+    def load(self, state: Reader) -> None:
+        """Take over saved states; a part of another type than before starts afresh."""
+        kind, reward = state.text("type"), state.text("reward_type")
+        self.control.load(state.section("control"))
+        if reward == self._kind[1]:
+            self.reward.load(state.section("reward"))
+        if (kind, reward) == self._kind:
+            self.rule.load(state.section("rule"))
