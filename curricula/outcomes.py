@@ -2,16 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from curricula.errors import CurriculaValueError
 from curricula.records import GroupOutcome
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+_COLUMNS = {
+    "rewards": np.nan,
+    "successes": np.nan,
+    "tokens": np.nan,
+    "truncated": 0.0,
+    "interrupted": 0.0,
+    "trainable": 1.0,
+}
+"""Columns of G numbers, and what stands for one that was not given."""
 
 _MOST = 1e100  # sums and squares of rewards must stay finite too
 
@@ -52,48 +63,63 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
         CurriculaValueError: Tokens that are negative or infinite.
     """
     count = len(outcomes)
-    widest = max((len(_floats(outcome.rewards)) for outcome in outcomes), default=1)
-    rewards, successes = np.full((count, widest), np.nan), np.full((count, widest), np.nan)
-    given = np.zeros(count, dtype=np.bool_)
-    tokens = np.full((count, widest), np.nan)
-    marks = {"truncated": np.zeros((count, widest)), "interrupted": np.zeros((count, widest))}
-    marks["trainable"] = np.ones((count, widest))
-    parts = max(
-        (_floats(outcome.components).shape[1] for outcome in outcomes if outcome.components is not None), default=0
-    )
-    components = np.full((count, widest, parts), np.nan)
-    for place, outcome in enumerate(outcomes):
-        if outcome.status != "ok":
-            continue
-        size = len(_floats(outcome.rewards))
-        rewards[place, :size] = outcome.rewards
-        if outcome.successes is not None:
-            successes[place, :size] = outcome.successes
-            given[place] = True
-        if outcome.tokens is not None:
-            tokens[place, :size] = outcome.tokens
-        if outcome.components is not None:
-            components[place, :size, : _floats(outcome.components).shape[1]] = outcome.components
-        for name, flags in marks.items():
-            if (told := getattr(outcome, name)) is not None:
-                flags[place, :size] = told
+    good = [outcome.status == "ok" for outcome in outcomes]
+    columns = [list(column) for column in zip(*map(attrgetter(*_COLUMNS), outcomes), strict=True)] or [[]] * 6
+    sizes = np.array(list(map(len, _arrays(columns[0]))), dtype=np.int64)
+    shape = (count, int(sizes.max(initial=1)))
+    if not all(good):
+        columns = [[value if ok else None for value, ok in zip(column, good, strict=True)] for column in columns]
+    (rewards, _), (successes, given), (tokens, _), *marks = [
+        _fill(column, sizes, shape, missing) for column, missing in zip(columns, _COLUMNS.values(), strict=True)
+    ]
+    truncated, interrupted, trainable = (values != 0.0 for values, _ in marks)
+    components = _components(outcomes, good, shape)
     infinite = np.zeros(count, dtype=np.bool_)
-    for values in (rewards, successes, components):
-        wild = np.abs(values) > _MOST
-        infinite |= wild.any(axis=tuple(range(1, wild.ndim)))
-        values[wild] = np.nan
+    for values in (rewards, successes if given.any() else None, components):
+        if values is not None:
+            wild = np.abs(values) > _MOST
+            infinite |= wild.any(axis=tuple(range(1, wild.ndim)))
+            values[wild] = np.nan
     known = ~np.isnan(tokens)
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
     sums, counted = np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0
-    truncated, interrupted, trainable = (flags != 0.0 for flags in marks.values())
-    by_component = components if parts else None
     return OutcomeBatch(
-        rewards, successes, given, infinite, sums, counted, truncated, interrupted, trainable, by_component
+        rewards, successes, given, infinite, sums, counted, truncated, interrupted, trainable, components
     )
 
 
-def _floats(column: object) -> Floats:
-    return cast(Floats, column)  # GroupOutcome made it one
+def _fill(
+    columns: list[ArrayLike | None], sizes_K: NDArray[np.int64], shape: tuple[int, int], missing: float
+) -> tuple[Floats, Flags]:
+    """Columns under one another, padded with `missing`, and which of them there are."""
+    present = _arrays([column for column in columns if column is not None])
+    if not present:
+        return np.full(shape, missing), np.zeros(shape[0], dtype=np.bool_)
+    values = np.concatenate(present)
+    if values.size == shape[0] * shape[1]:
+        return values.reshape(shape), np.ones(shape[0], dtype=np.bool_)
+    given = np.array([column is not None for column in columns])
+    padded = np.full(shape, missing)
+    padded[given[:, None] & (np.arange(shape[1]) < sizes_K[:, None])] = values
+    return padded, given
+
+
+def _components(outcomes: Sequence[GroupOutcome], good: list[bool], shape: tuple[int, int]) -> Floats | None:
+    """Shape (K, G, C), NaN where there is none; None where no outcome has any."""
+    parts = [outcome.components for outcome in outcomes]
+    widths = [part.shape[1] for part in _arrays([part for part in parts if part is not None])]
+    if not widths:
+        return None
+    components = np.full((*shape, max(widths)), np.nan)
+    for place, part in enumerate(parts):
+        if part is not None and good[place]:
+            (values,) = _arrays([part])
+            components[place, : values.shape[0], : values.shape[1]] = values
+    return components
+
+
+def _arrays(columns: Sequence[ArrayLike]) -> Sequence[Floats]:
+    return cast(Sequence[Floats], columns)  # GroupOutcome made them so
 
 
 def _require(
