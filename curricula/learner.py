@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.bandits import Mixer
-from curricula.beliefs import Belief, DecayedBeta
+from curricula.beliefs import build_belief
 from curricula.config import CurriculumConfig
 from curricula.costs import TokenCosts
 from curricula.filters import Filters, Groups, Judgement
@@ -36,7 +36,8 @@ class Learner:
 
     def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
         selection = config.curriculum
-        self.beliefs: Belief = DecayedBeta(pool, selection.belief)
+        self._belief_type = selection.belief.type
+        self.beliefs = build_belief(selection.belief, pool)
         self.costs = TokenCosts(pool, selection.bandit.discount)
         self.mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
@@ -159,7 +160,13 @@ class Learner:
     def load(self, state: Reader) -> None:
         """Take over saved states; raises CheckpointError where one cannot be right."""
         for name, part in self._parts():
-            part.load(state.section(name))
+            section = state.section(name)
+            if name == "beliefs" and (kind := section.text("type")) != self._belief_type:
+                _logger.warning(
+                    "beliefs were %s in the saved run and are %s now: they start afresh", kind, self._belief_type
+                )
+            else:
+                part.load(section)
 
     def _parts(self) -> list[tuple[str, Any]]:
         names = ("beliefs", "costs", "mixer", "rule", "monitor")

@@ -2,6 +2,7 @@
 
 from curricula.beliefs.arcsine_kalman import ArcsineKalman
 from curricula.beliefs.base import Assessment, Belief
+from curricula.beliefs.build import build_belief
 from curricula.beliefs.decayed_beta import DecayedBeta
 
-__all__ = ["ArcsineKalman", "Assessment", "Belief", "DecayedBeta"]
+__all__ = ["ArcsineKalman", "Assessment", "Belief", "DecayedBeta", "build_belief"]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from curricula.beliefs.base import Assessment, Normaliser
 from curricula.beliefs.sums import rounds, window_sums
-from curricula.config import BeliefConfig
+from curricula.config import DecayedBetaConfig
 from curricula.objectives import expected_signal
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
@@ -33,7 +33,7 @@ class DecayedBeta:
         MoPPS, arXiv 2507.04632 (the decay).
     """
 
-    def __init__(self, pool: PromptPool, config: BeliefConfig) -> None:
+    def __init__(self, pool: PromptPool, config: DecayedBetaConfig) -> None:
         self.pool = pool
         self.decay, self.strength = config.decay, config.strength
         self.clear()

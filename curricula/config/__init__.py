@@ -16,10 +16,10 @@ from curricula.config.bandit import (
     ThompsonConfig,
     UcbConfig,
 )
+from curricula.config.belief import ArcsineKalmanConfig, BeliefConfig, DecayedBetaConfig
 from curricula.config.launcher import launcher_keys
 from curricula.config.load import as_config, load_mix
 from curricula.config.schema import (
-    BeliefConfig,
     CurriculumConfig,
     EnvironmentConfig,
     FilterConfig,
@@ -39,10 +39,12 @@ from curricula.config.shares import check_shares, share_bounds
 from curricula.config.write import resolved
 
 __all__ = [
+    "ArcsineKalmanConfig",
     "BanditConfig",
     "BeliefConfig",
     "CurriculumConfig",
     "CustomBanditConfig",
+    "DecayedBetaConfig",
     "EnvironmentConfig",
     "EqualConfig",
     "Exp3SConfig",

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from curricula.config.bandit import AnyBandit, ThompsonConfig
+from curricula.config.belief import AnyBelief, DecayedBetaConfig
 from curricula.config.section import Section, problem, shown
 
 Path = tuple[str | int, ...]
@@ -94,14 +95,6 @@ class SuccessConfig(Section):
         return self
 
 
-class BeliefConfig(Section):
-    """How each prompt's pass rate is believed and forgotten."""
-
-    type: Literal["decayed_beta"] = "decayed_beta"
-    decay: Annotated[float, Field(gt=0, le=1)] = 0.9
-    strength: Annotated[float, Field(ge=1e-6, le=1e6)] = 2.0
-
-
 class PredictorConfig(Section):
     """How the difficulty of prompts that were never visited is predicted.
 
@@ -182,7 +175,7 @@ class SelectionConfig(Section):
     """The curriculum itself."""
 
     bandit: AnyBandit = ThompsonConfig()
-    belief: BeliefConfig = BeliefConfig()
+    belief: AnyBelief = DecayedBetaConfig()
     predictor: PredictorConfig = PredictorConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     filters: Annotated[tuple[AnyFilter, ...], Field(strict=False)] = (ZeroVarianceConfig(),)

@@ -26,22 +26,10 @@ class Smoothed:
         return rate, 1.0 - rate**GROUP_SIZE - (1.0 - rate) ** GROUP_SIZE
 
 
-class Latest(Smoothed):
-    """Tomorrow is as today: informative if the latest group was."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(size, rate=1.0)
-
-    def forecast(self, rows: Any) -> tuple[Floats, Floats]:
-        """Expected pass rate (M,) and 1 where the latest group was informative, else 0 (M,)."""
-        rate, _ = super().forecast(rows)
-        return rate, ((rate > 0.0) & (rate < 1.0)).astype(np.float64)
-
-
 def forecasters(size: int) -> dict[str, Callable[[], Any]]:
     """Everything that forecasts, by name."""
     return {
-        "latest value": lambda: Latest(size),
+        "latest value": lambda: Smoothed(size, 1.0),
         "exponential mean .2": lambda: Smoothed(size, 0.2),
         "beta, decay 1": lambda: build(Greedy, size, 0, decay=1.0),
         "beta, decay .9": lambda: build(Mopps, size, 0),

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curricula import PromptPool
+from curricula import Curriculum, GroupOutcome, PromptPool
 from curricula.beliefs.arcsine_kalman import ArcsineKalman
-from curricula.errors import CheckpointError
+from curricula.errors import CheckpointError, ConfigError
 from curricula.stateful import Reader
 from curricula.windows import Windows
 
@@ -116,3 +116,34 @@ def test_cleared_beliefs_are_fresh():
     tell(beliefs, (0, 0, 8))
     beliefs.clear()
     np.testing.assert_equal(beliefs.state_dict(), fresh().state_dict())
+
+
+def test_a_mix_names_its_belief():
+    pool = PromptPool(NAMES)
+    for belief in ("arcsine_kalman", {"type": "arcsine_kalman", "noise": 0.01}):
+        curriculum = Curriculum(pool, {"curriculum": {"belief": belief}}, seed=1)
+        draws = curriculum.ask(4, group_size=4)
+        curriculum.tell([GroupOutcome(draw.ticket, [1, 1, 1, 1]) for draw in draws])
+        told = curriculum.beliefs([draw.index for draw in draws])
+        assert (told.mean > 0.8).all()
+    other = Curriculum(pool, {"curriculum": {"belief": {"decay": 0.5}}}, seed=1)
+    assert other.config.curriculum.belief.type == "decayed_beta"
+    with pytest.raises(ConfigError, match=r"curriculum.belief.decay.*"):
+        Curriculum(pool, {"curriculum": {"belief": {"type": "arcsine_kalman", "decay": 0.5}}})
+    with pytest.raises(ConfigError, match="did you mean arcsine_kalman"):
+        Curriculum(pool, {"curriculum": {"belief": "arcsine_kalmann"}})
+
+
+def test_a_resumed_run_with_another_belief_starts_it_afresh(caplog):
+    pool = PromptPool(NAMES)
+    saved = Curriculum(pool, {"curriculum": {"belief": "arcsine_kalman"}}, seed=1)
+    draws = saved.ask(4, group_size=4)
+    saved.tell([GroupOutcome(draw.ticket, [1, 1, 1, 1]) for draw in draws])
+    resumed = Curriculum(pool, seed=2)
+    with caplog.at_level("WARNING", logger="curricula"):
+        resumed.load_state_dict(saved.state_dict())
+    assert "beliefs were arcsine_kalman in the saved run and are decayed_beta now: they start afresh" in caplog.text
+    assert (resumed.beliefs(np.arange(12)).mean == 0.5).all()
+    same = Curriculum(pool, {"curriculum": {"belief": "arcsine_kalman"}}, seed=3)
+    same.load_state_dict(saved.state_dict())
+    np.testing.assert_array_equal(same.beliefs(np.arange(12)).mean, saved.beliefs(np.arange(12)).mean)

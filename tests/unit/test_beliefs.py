@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from curricula import PromptPool
 from curricula.beliefs import DecayedBeta
-from curricula.config import BeliefConfig
+from curricula.config import DecayedBetaConfig
 from curricula.windows import Windows
 
 NAMES = ["a", "b"] * 6
@@ -13,7 +13,7 @@ LEVELS = [0, 0, 1, 1, 2, 2] * 2
 
 
 def fresh(levels=None, **config):
-    return DecayedBeta(PromptPool(NAMES, levels=levels), BeliefConfig(**config))
+    return DecayedBeta(PromptPool(NAMES, levels=levels), DecayedBetaConfig(**config))
 
 
 def tell(beliefs, *visits):

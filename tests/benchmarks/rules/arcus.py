@@ -33,7 +33,7 @@ class Arcus(Rule):
         group_size: int,
         rng: np.random.Generator,
         drift: float = 0.005,
-        noise: float = 0.002,
+        noise: float = 0.001,
     ) -> None:
         super().__init__(pool, group_size, rng)
         self.drift, self.noise = drift, noise

@@ -1,0 +1,14 @@
+"""From the mix's `belief` section to a belief."""
+
+from curricula.beliefs.arcsine_kalman import ArcsineKalman
+from curricula.beliefs.base import Belief
+from curricula.beliefs.decayed_beta import DecayedBeta
+from curricula.config import ArcsineKalmanConfig, BeliefConfig
+from curricula.pool import PromptPool
+
+
+def build_belief(config: BeliefConfig, pool: PromptPool) -> Belief:
+    """The belief that a mix asks for, without any evidence."""
+    if isinstance(config, ArcsineKalmanConfig):
+        return ArcsineKalman(pool, config.drift, config.noise)
+    return DecayedBeta(pool, config)
