@@ -57,6 +57,7 @@ class Tickets:
         self.cancelled: dict[int, None] = {}
         # Positions in flight, ascending; one comes twice only after repeats.
         self._taken: Positions = np.zeros(0, dtype=np.int64)
+        self._held: Positions = np.zeros(0, dtype=np.int64)
 
     def issue(self, tickets: Sequence[Ticket]) -> range:
         """Number draws, in order, and take their prompts out of the eligible ones."""
@@ -66,10 +67,17 @@ class Tickets:
         self._take(tickets)
         return numbers
 
+    def hold(self, positions: Positions) -> None:
+        """Take positions out of the eligible ones, though they are not in flight, until others are held instead."""
+        self._held = positions
+
     def taken(self, start: int, stop: int) -> Positions:
-        """Distinct positions in flight within start to stop, ascending."""
+        """Distinct positions in flight or held within start to stop, ascending."""
         first, last = self._taken.searchsorted((start, stop))
         inside = self._taken[first:last]
+        if self._held.size:
+            held = self._held[(self._held >= start) & (self._held < stop)]
+            return np.union1d(inside, held)
         repeats = inside[1:] == inside[:-1]
         return np.delete(inside, np.flatnonzero(repeats)) if repeats.any() else inside
 

@@ -7,7 +7,7 @@ when TRL generates, so no outcome is ever missing from a decision (the design ca
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,18 @@ from curricula import (
     Curriculum,
     CurriculumConfig,
     Draw,
-    GroupOutcome,
     Verdict,
     load_state,
     save_state,
 )
+from curricula.config import OverlongConfig
 from curricula_trl.ahead import Ahead
+from curricula_trl.batch import Fill
 from curricula_trl.block import block_shape, in_block, load_block, save_block
 from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.ranks import Ranks
+from curricula_trl.refill import Choose, Refill
+from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, outcomes, truncated
 from curricula_trl.rows import Rows
 
 logger = logging.getLogger("curricula")
@@ -43,6 +46,7 @@ class Binding:
 
     Attributes:
         has_drawn: True once rollouts that the curriculum drew are there to train on.
+        refill: What replaces groups that are not trained on.
     """
 
     def __init__(self, trainer: Any, rows: Rows, config: CurriculumConfig, curriculum: Curriculum | None) -> None:
@@ -61,20 +65,48 @@ class Binding:
         self._success_column = _success_column(trainer, config)
         self._may_reorder = overrides_generation(trainer)
         self._may_zero = not kl_in_advantages(trainer)
+        self._sees_truncated = any(isinstance(rule, OverlongConfig) for rule in config.curriculum.filters)
+        self.refill = Refill(config.refill, self.ranks)
 
     @property
     def curriculum(self) -> Curriculum | None:
         """The state; on rank 0 only, None elsewhere."""
         return None if self._ahead is None else self._ahead.settled()
 
-    def bind(self, trainer: Any, inputs: Sequence[Any]) -> list[dict[str, Any]]:
+    def step(self, trainer: Any, count: int, generate: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Generates for a step, and returns what to train on.
+
+        Args:
+            trainer: The trainer.
+            count: Rows on each rank.
+            generate: TRL's own method.
+        """
+        size = trainer.num_generations
+        groups = count * self.ranks.world_size // size
+
+        def play(wanted: int, choose: Choose) -> Round:
+            return self._round(trainer, wanted, generate, choose)
+
+        first = play(groups, self._take_ahead)
+        output = self.refill.complete(trainer, first, play) if self.refill.active else first.output
+        self._next_round = groups if _generates_again(trainer) else 0
+        return output
+
+    def _round(self, trainer: Any, groups: int, generate: Callable[[Any], dict[str, Any]], choose: Choose) -> Round:
+        output = generate(self._bind(trainer, groups, choose))
+        verdicts, values = self._observe(trainer, output)
+        played = Round(output, self._draws, verdicts, values)
+        self._draws, self._rewards = [], None
+        return played
+
+    def _bind(self, trainer: Any, groups: int, choose: Choose) -> list[dict[str, Any]]:
         """Draws a prompt for every group and returns this rank's rows in place of the loader's."""
         group_size = trainer.num_generations
-        groups = len(inputs) * self.ranks.world_size // group_size
         version = int(trainer.state.global_step)
-        self._draws, self._rewards = self._shared_draws(groups, group_size, version), None
-        first = self.ranks.rank * len(inputs)
-        last = first + len(inputs)
+        self._draws, self._rewards = self._shared_draws(groups, group_size, version, choose), None
+        count = groups * group_size // self.ranks.world_size
+        first = self.ranks.rank * count
+        last = first + count
         columns = trainer._signature_columns if trainer.args.remove_unused_columns else None
         starts = range(0, groups * group_size, group_size)
         mine = [
@@ -102,22 +134,23 @@ class Binding:
         )
         self._rewards = rewards
         self._lengths = [len(ids) for ids in completion_ids]
-        self._completion_ids = completion_ids if self._may_reorder else []
+        self._completion_ids = completion_ids
 
-    def observe(self, trainer: Any, output: dict[str, Any]) -> None:
-        """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages."""
+    def _observe(self, trainer: Any, output: dict[str, Any]) -> tuple[list[tuple[bool, str]], Floats | None]:
+        """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages.
+
+        Returns:
+            What was decided on each group; and what advantages are divided by the spread of, as in `Round`.
+        """
         self.ranks.together("rollouts", lambda: self._check_rollouts(trainer, output))
-        tokens = np.array(self._lengths)
-        if self.ranks.world_size > 1 or "tool_mask" in output:
-            tokens = self.ranks.gather(_generated_tokens(output, self._lengths)).cpu().numpy()
-        live = self._live(trainer, output)
-        verdicts = self.ranks.from_main(lambda: self._tell(trainer, tokens, live))
+        scores = self._scores(trainer, output)
+        verdicts = self.ranks.from_main(lambda: self._tell(trainer, scores))
         self.ranks.agree("verdicts", verdicts)
         if self._may_zero:
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
-        self._next_round = len(self._draws) if _generates_again(trainer) else 0
-        self._draws, self._rewards = [], None
+        values = batch_values(trainer, scores.columns) if self.refill.active else None
+        return [(keep, reason) for keep, reason in verdicts], values
 
     def ask_ahead(self, trainer: Any) -> None:
         """Begins to ask for the next round; called before a backward pass, which leaves the interpreter free."""
@@ -129,7 +162,7 @@ class Binding:
         """Returns the prompts of a round that failed, so that a later one may draw them."""
         curriculum = self.curriculum
         if curriculum is not None and self._draws:
-            curriculum.cancel([draw.ticket for draw in self._draws])
+            curriculum.cancel([draw.ticket for draw in self._draws if draw.ticket != NO_TICKET])
         self._draws, self._rewards = [], None
 
     def end(self) -> None:
@@ -150,7 +183,7 @@ class Binding:
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty on other ranks than 0."""
-        return {} if self._ahead is None else self._ahead.metrics()
+        return {} if self._ahead is None else self._ahead.metrics() | self.refill.metrics()
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
         """Writes `checkpoint/curricula/`: the curriculum by rank 0, the unfinished block by each rank.
@@ -166,6 +199,9 @@ class Binding:
             if resumable and in_block(trainer):
                 folder.mkdir(parents=True, exist_ok=True)
                 save_block(folder / _block_name(self.ranks.rank), trainer._buffered_inputs, mark)
+            if resumable and self.refill.spare:
+                folder.mkdir(parents=True, exist_ok=True)
+                save_block(folder / _spare_name(self.ranks.rank), [fill.saved() for fill in self.refill.spare], mark)
 
         self.ranks.together("saved block", save_rank)
 
@@ -184,6 +220,7 @@ class Binding:
         trainer._step, trainer._buffered_inputs = 0, None
         path = folder / _block_name(self.ranks.rank)
         fits = saved["shape"] == block_shape(trainer)
+        self._load_refill(trainer, saved, folder, fits)
         if not saved["in_block"]:
             trainer._step = saved["step"] if fits else 0
         elif self.ranks.all_true(fits and path.is_file()):
@@ -197,10 +234,25 @@ class Binding:
                 checkpoint,
             )
 
-    def _shared_draws(self, groups: int, group_size: int, version: int) -> list[Draw]:
+    def _load_refill(self, trainer: Any, saved: dict[str, Any], folder: Path, fits: bool) -> None:
+        state, path, device = saved["refill"], folder / _spare_name(self.ranks.rank), trainer.accelerator.device
+        waits = isinstance(state, dict) and state.get("spare", 0) != 0
+        spare: list[Fill] = []
+        # Without them a run is as good: other groups fill the next batch.
+        if waits and self.ranks.all_true(fits and path.is_file()):
+            parts = self.ranks.together("spare groups", lambda: load_block(path, device, saved["mark"]))
+            spare = [Fill.read(part) for part in parts]
+        self.refill.load(state, spare, len(self.rows))
+
+    def _take_ahead(self, _: Curriculum, groups: int, group_size: int, version: int) -> list[Draw]:
+        assert self._ahead is not None
+        return self._ahead.take(groups, group_size, version)
+
+    def _shared_draws(self, groups: int, group_size: int, version: int, choose: Choose) -> list[Draw]:
         def ask() -> list[Draw]:
-            assert self._ahead is not None
-            return self._ahead.take(groups, group_size, version)
+            curriculum = self.curriculum
+            assert curriculum is not None
+            return choose(curriculum, groups, group_size, version)
 
         if self.ranks.world_size == 1:
             return ask()
@@ -232,43 +284,28 @@ class Binding:
                 "the curriculum cannot tell which group they belong to. Keep TRL's rows, or detach()"
             )
 
-    def _live(self, trainer: Any, output: dict[str, Any]) -> np.ndarray | None:
-        """Rollouts of all ranks that have a token to train on, shape (B,); None where all have."""
-        if not trainer.mask_truncated_completions:
-            return None
-        live = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1)
-        return self.ranks.gather(live).cpu().numpy()
+    def _scores(self, trainer: Any, output: dict[str, Any]) -> Scores:
+        """What came of the rollouts of all ranks."""
+        assert self._rewards is not None
+        rows = len(self._lengths)
+        masked = trainer.mask_truncated_completions or "tool_mask" in output
+        told = [np.array(self._lengths), np.ones(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)]
+        if "tool_mask" in output:
+            told[0] = _generated_tokens(output, self._lengths).cpu().numpy()
+        if masked:
+            told[1] = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1).long().cpu().numpy()
+        if self._sees_truncated:
+            told[2] = np.array(truncated(trainer, self._completion_ids), dtype=np.int64)
+        if self.ranks.world_size > 1:
+            table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
+            told = list(self.ranks.gather(table).cpu().numpy().T)
+        columns = self._rewards.detach().to("cpu", torch.float64).numpy()
+        return Scores(columns, told[0], told[1] != 0, told[2] != 0)
 
-    def _tell(self, trainer: Any, tokens: np.ndarray, live: np.ndarray | None) -> list[list[Any]]:
+    def _tell(self, trainer: Any, scores: Scores) -> list[list[Any]]:
         curriculum = self.curriculum
         assert curriculum is not None
-        assert self._rewards is not None
-        size = trainer.num_generations
-        columns = self._rewards.detach().to("cpu", torch.float64).numpy()
-        weights = trainer.reward_weights.detach().to("cpu", torch.float64).numpy()
-        missing = np.isnan(columns)
-        rewards = np.where(missing, 0.0, columns) @ weights
-        rewards[missing.all(axis=1)] = np.nan
-        if clip := getattr(trainer, "reward_clip_range", None):
-            rewards = rewards.clip(*clip)
-        if live is not None:
-            # A masked rollout has a reward and no gradient: it is no member of its group.
-            rewards[~live] = np.nan
-        rewards_NG = rewards.reshape(-1, size)
-        tokens_NG = tokens.reshape(-1, size)
-        raw_NG = None if self._success_column is None else columns[:, self._success_column].reshape(-1, size)
-        verdicts: list[Verdict] = curriculum.tell(
-            [
-                GroupOutcome(
-                    ticket=draw.ticket,
-                    rewards=rewards_NG[group],
-                    successes=None if raw_NG is None else raw_NG[group],
-                    tokens=tokens_NG[group],
-                    policy_version=draw.policy_version,
-                )
-                for group, draw in enumerate(self._draws)
-            ]
-        )
+        verdicts: list[Verdict] = curriculum.tell(outcomes(trainer, self._draws, scores, self._success_column))
         return [[verdict.keep, verdict.reason] for verdict in verdicts]
 
     def _save_state(self, trainer: Any, folder: Path) -> str:
@@ -277,6 +314,7 @@ class Binding:
         state = {
             "curriculum": self._ahead.settled().state_dict(),
             "ahead": self._ahead.state(),
+            "refill": self.refill.state(),
             "step": int(trainer._step),
             "global_step": int(trainer.state.global_step),
             "in_block": in_block(trainer),
@@ -298,7 +336,7 @@ class Binding:
 
 
 def _checked(state: dict[str, Any], folder: Path, checkpoint: Path) -> dict[str, Any]:
-    saved = {name: state.get(name) for name in ("step", "in_block", "shape", "mark")}
+    saved = {name: state.get(name) for name in ("step", "in_block", "shape", "mark", "refill")}
     sound = (
         isinstance(saved["step"], int)
         and saved["step"] >= 0
@@ -346,6 +384,10 @@ def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
 
 def _block_name(rank: int) -> str:
     return f"block-{rank}.safetensors"
+
+
+def _spare_name(rank: int) -> str:
+    return f"spare-{rank}.safetensors"
 
 
 def _same_rows(ids: torch.Tensor, lists: Sequence[Sequence[int]]) -> bool:

@@ -49,6 +49,19 @@ def check_rewards(trainer: Any, config: CurriculumConfig) -> None:
         )
 
 
+def check_refill(trainer: Any, config: CurriculumConfig) -> None:
+    """Refuses refill where the advantages of a batch cannot be put together from those of its rounds.
+
+    Raises:
+        CurriculaValueError: With what to change.
+    """
+    if (config.refill.rounds or config.refill.batch == "variable") and getattr(trainer, "normalize_advantages", False):
+        raise CurriculaValueError(
+            "attach: refill puts a batch together from several rounds, and normalize_advantages divides each round's "
+            "advantages by their own spread; set normalize_advantages=False, or leave refill out of the mix"
+        )
+
+
 def kl_in_advantages(trainer: Any) -> bool:
     """True for RLOO with a KL penalty, which is part of its advantages: they must stay where rewards are all alike."""
     from trl import RLOOTrainer

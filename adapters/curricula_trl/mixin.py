@@ -16,7 +16,7 @@ from curricula.tracking import metric_names
 from curricula_trl.binding import Binding
 
 PREFIX = "curriculum/"
-_SELDOM = {"repeats", "expired", "duplicates", "single", "unscorable", "stale", "cancelled"}
+_SELDOM = {"repeats", "expired", "duplicates", "single", "overlong", "no_signal", "unscorable", "stale", "cancelled"}
 
 
 class CurriculumMixin:
@@ -28,13 +28,10 @@ class CurriculumMixin:
         if self._curricula is None or not self.model.training:
             return super()._generate_and_score_completions(inputs)
         try:
-            rows = self._curricula.bind(self, inputs)
-            output = super()._generate_and_score_completions(rows)
-            self._curricula.observe(self, output)
+            return self._curricula.step(self, len(inputs), super()._generate_and_score_completions)
         except BaseException:
             self._curricula.cancel()
             raise
-        return output
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)

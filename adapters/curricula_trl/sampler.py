@@ -23,7 +23,7 @@ from curricula.log import open_log, warm_start
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
-from curricula_trl.checks import check_dataset, check_rewards, check_trainer
+from curricula_trl.checks import check_dataset, check_refill, check_rewards, check_trainer
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.ranks import Ranks
 from curricula_trl.rows import Rows
@@ -144,6 +144,7 @@ class CurriculumSampler(Sampler[int]):
         def read() -> Rows:
             check_dataset(trainer)
             check_rewards(trainer, self.config)
+            check_refill(trainer, self.config)
             return Rows(trainer.train_dataset, self.config)
 
         rows = ranks.together("data set", read)

@@ -323,7 +323,7 @@ def test_masked_rollouts_are_no_members_of_their_group(tmp_path: Path) -> None:
     sampler.curriculum.tell = lambda outcomes: told.extend(outcomes) or tell(outcomes)
     host.train()
     clipped = [entry["completions/clipped_ratio"] for entry in host.state.log_history if "loss" in entry]
-    dead = np.isnan([outcome.rewards for outcome in told]).reshape(4, -1).mean(axis=1)
+    dead = 1.0 - np.array([outcome.trainable for outcome in told]).reshape(4, -1).mean(axis=1)
     assert max(clipped) > 0.5
     np.testing.assert_allclose(dead, clipped)
 
