@@ -92,10 +92,13 @@ def test_auc_is_the_share_of_pairs_in_order():
     assert auc(scores, positive) == pytest.approx(((above > 0) + 0.5 * (above == 0)).mean())
 
 
-def test_forecasts_know_more_than_the_latest_value():
-    scores = forecast_scores(made_up())
-    assert scores["curriculum"]["brier"] < scores["latest value"]["brier"]
+def test_forecasts_know_more_than_the_share_of_mixed_groups():
+    rates = made_up()
+    mixed = ((rates[:, 1:] > 0.0) & (rates[:, 1:] < 1.0)).mean()
+    scores = forecast_scores(rates)
+    assert all(score["brier"] < 0.8 * mixed * (1.0 - mixed) for score in scores.values())
     assert all(0.5 < score["auc"] <= 1.0 for score in scores.values())
+    assert scores["curriculum"]["brier"] < scores["dps"]["brier"]
 
 
 def test_a_group_has_as_many_ones_as_its_rate_says():
