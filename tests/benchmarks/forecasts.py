@@ -1,11 +1,14 @@
 """How well beliefs foresee the next group of each prompt, when every group is seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from replay import GROUP_SIZE, Floats, build, groups
 from rules import Arcus, CurriculumRule, Dps, Greedy, Mopps
+
+from curricula.config import CurriculumConfig
 
 
 class Smoothed:
@@ -26,9 +29,9 @@ class Smoothed:
         return rate, 1.0 - rate**GROUP_SIZE - (1.0 - rate) ** GROUP_SIZE
 
 
-def forecasters(size: int) -> dict[str, Callable[[], Any]]:
+def forecasters(size: int, mixes: Mapping[str, CurriculumConfig]) -> dict[str, Callable[[], Any]]:
     """Everything that forecasts, by name."""
-    return {
+    made: dict[str, Callable[[], Any]] = {
         "latest value": lambda: Smoothed(size, 1.0),
         "exponential mean .2": lambda: Smoothed(size, 0.2),
         "beta, decay 1": lambda: build(Greedy, size, 0, decay=1.0),
@@ -37,9 +40,12 @@ def forecasters(size: int) -> dict[str, Callable[[], Any]]:
         Arcus.name: lambda: build(Arcus, size, 0),
         CurriculumRule.name: lambda: build(CurriculumRule, size, 0),
     }
+    return made | {name: partial(build, CurriculumRule, size, 0, config=mix) for name, mix in mixes.items()}
 
 
-def forecast_scores(rates_NV: Floats) -> dict[str, dict[str, float]]:
+def forecast_scores(
+    rates_NV: Floats, mixes: Mapping[str, CurriculumConfig] | None = None
+) -> dict[str, dict[str, float]]:
     """MAE of the pass rate, Brier and AUC of `informative`, over all visits but the first, by name.
 
     Before each visit every group is forecast; then all are seen, in one call.
@@ -48,7 +54,7 @@ def forecast_scores(rates_NV: Floats) -> dict[str, dict[str, float]]:
     rows = np.arange(size)
     truth = (rates_NV > 0.0) & (rates_NV < 1.0)
     scores: dict[str, dict[str, float]] = {}
-    for name, make in forecasters(size).items():
+    for name, make in forecasters(size, mixes or {}).items():
         believer = make()
         means, chances = np.zeros((2, size, visits))
         for visit in range(visits):

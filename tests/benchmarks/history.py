@@ -1,6 +1,7 @@
 """Selection rules replayed on the history of a real GRPO run, and beliefs asked to forecast it.
 
 python tests/benchmarks/history.py PATH.parquet [--visits 46] [--budget 0.1 0.25 0.5] [--seeds 20] [--json OUT]
+    [--mix MIX.yaml ...] [--rules NAME ...]
 
 PATH has columns prompt, visit (0, 1, ...) and pass_rate in eighths: any GRPO run that logs the mean reward of every
 group makes one. Published: acc_step_500.json of https://github.com/ypwang61/One-Shot-RLVR.
@@ -16,12 +17,30 @@ import numpy as np
 from forecasts import forecast_scores
 from intervals import Interval, Resamples, interval
 from replay import Floats, Replay, build, read_history, replay
-from rules import PEERS, Clairvoyant, CurriculumRule, Greedy, Hindsight, Rule
+from rules import PEERS, Clairvoyant, CurriculumRule, Greedy, Hindsight, Rule, Uniform
+
+from curricula.config import load_mix
 
 DECAYS = (0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 RESAMPLES = 1000
 GOALS = {0.1: (0.86, 0.90), 0.25: (0.89, 0.95)}
 BRIER_GOAL = 0.122
+
+
+Entrants = dict[str, tuple[type[Rule], dict[str, Any]]]
+"""Rules by name: a class and what it is made with."""
+
+
+def entrants(mixes: list[Path], names: list[str] | None) -> Entrants:
+    """The peers, the curriculum with every default and under each mix, and the references; or those named.
+
+    Uniform, greedy and the default curriculum always take part, as others are compared with them.
+    """
+    kinds = (*PEERS, CurriculumRule, Hindsight, Clairvoyant)
+    found: Entrants = {kind.name: (kind, {}) for kind in kinds}
+    always = {Uniform.name, Greedy.name, CurriculumRule.name}
+    kept = found if names is None else {name: found[name] for name in found if name in always.union(names)}
+    return kept | {mix.stem: (CurriculumRule, {"config": load_mix(mix)}) for mix in mixes}
 
 
 def runs(kind: type[Rule], rates_NV: Floats, budget: float, seeds: int, **values: Any) -> list[Replay]:
@@ -38,12 +57,13 @@ def tuned_decay(rates_NV: Floats, budget: float, seeds: int) -> float:
     return DECAYS[int(np.argmax(means))]
 
 
-def compare(rates_NV: Floats, budget: float, seeds: int) -> dict[str, Any]:
+def compare(rates_NV: Floats, budget: float, seeds: int, rules: Entrants) -> dict[str, Any]:
     """Every rule at one budget: yield, coverage over time, and paired differences from uniform and from greedy."""
     decay = tuned_decay(rates_NV, budget, seeds)
     found: dict[str, list[Replay]] = {}
-    for kind in (*PEERS, CurriculumRule, Hindsight, Clairvoyant):
-        found[kind.name] = runs(kind, rates_NV, budget, seeds, **({"decay": decay} if kind is Greedy else {}))
+    for name, (kind, values) in rules.items():
+        tuned = {"decay": decay} if kind is Greedy else {}
+        found[name] = runs(kind, rates_NV, budget, seeds, **values, **tuned)
     resamples = Resamples(len(rates_NV), seeds, RESAMPLES, np.random.default_rng(0))
     ratios = {
         name: resamples.ratios(np.stack([r.informative_N for r in made]), np.stack([r.drawn_N for r in made]))
@@ -106,15 +126,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--budget", type=float, nargs="+", default=[0.1, 0.25, 0.5])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--mix", type=Path, nargs="+", default=[], help="mixes to run beside the default")
+    parser.add_argument("--rules", nargs="+", help="names; every rule where left out")
     given = parser.parse_args(arguments)
     rates_NV = read_history(given.path, given.visits)
     mixed = float(((rates_NV > 0.0) & (rates_NV < 1.0)).mean())
     print(f"{len(rates_NV)} prompts, {given.visits} visits, {mixed:.3f} of the groups informative, {given.seeds} seeds")
+    rules = entrants(given.mix, given.rules)
     budgets: list[dict[str, Any]] = []
     for budget in given.budget:
-        budgets.append(compare(rates_NV, budget, given.seeds))
+        budgets.append(compare(rates_NV, budget, given.seeds, rules))
         show(budgets[-1])
-    scores = forecast_scores(rates_NV)
+    scores = forecast_scores(rates_NV, {name: values["config"] for name, (_, values) in rules.items() if values})
     print("\none step ahead, every group seen: MAE of the pass rate, Brier and AUC of `informative`")
     for name, score in scores.items():
         print(f"{name:<20}{score['mae']:.3f}  {score['brier']:.4f}  {score['auc']:.3f}")
