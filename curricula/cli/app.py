@@ -7,6 +7,7 @@ import typer
 import curricula
 from curricula.cli import train, validate
 from curricula.cli.demo.command import command as demo
+from curricula.cli.simulate.command import command as simulate
 
 app = typer.Typer(
     name="curricula",
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo)
+app.command("simulate")(simulate)
 app.command("train")(train.command)
 app.command("validate")(validate.command)
 

@@ -1,5 +1,6 @@
 """A simulated learner: worlds of prompts, the laws they are drawn from, and rules run in them."""
 
+from curricula.simulation.fitting import fit_law
 from curricula.simulation.informed import InformedFilter
 from curricula.simulation.law import EnvironmentLaw, Law, Prerequisite, Regression
 from curricula.simulation.rules import CurriculumRule, Oracle, Rule, Uniform
@@ -20,6 +21,7 @@ __all__ = [
     "Rule",
     "Uniform",
     "World",
+    "fit_law",
     "gain",
     "named_law",
     "random_law",

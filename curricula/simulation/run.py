@@ -1,5 +1,6 @@
 """Running a rule in a world, and what is read from the run."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -79,7 +80,9 @@ def simulate(
     seed: int = 0,
     *,
     target: float | None = None,
+    least: int = 0,
     refill: bool = False,
+    on_step: Callable[[int], None] | None = None,
 ) -> Curve:
     """Train a simulated learner on what a rule chooses.
 
@@ -91,8 +94,10 @@ def simulate(
         group_size: G, rollouts of a group.
         seed: Of the rollouts.
         target: Held-out success at which to stop.
+        least: Steps to make even where the target is reached.
         refill: Draw again until `groups` groups have results that differ, at most 20 times, and train on those
             (dynamic sampling of DAPO, arXiv 2503.14476); groups beyond are thrown away.
+        on_step: Called with the number of steps made, after each.
     """
     if len(world) < groups:
         raise CurriculaValueError(f"simulate: expected groups <= {len(world)}, the prompts of the world; got {groups}")
@@ -103,8 +108,8 @@ def simulate(
     drawn: list[Floats] = []
     kept: list[Floats] = []
     seen = np.zeros(len(world), dtype=np.bool_)
-    for _ in range(steps):
-        if target is not None and float(success[-1] @ law.base_E) >= target:
+    for step in range(steps):
+        if target is not None and step >= least and float(success[-1] @ law.base_E) >= target:
             break
         used, spent = 0, 0.0
         drawn_E, kept_E = np.zeros(count), np.zeros(count)
@@ -130,6 +135,8 @@ def simulate(
         ability.append(world.ability_E.copy())
         drawn.append(drawn_E)
         kept.append(kept_E)
+        if on_step is not None:
+            on_step(step + 1)
     return Curve(
         law.base_E,
         np.array(rollouts),
@@ -145,7 +152,8 @@ def simulate(
 def gain(curve: Curve, uniform: Curve, budget: Budget = "rollouts", most: float = 2.0) -> float:
     """What uniform needed for its final held-out success over what this run needed for the same.
 
-    A run that did not get there, or needed more than `most` times what uniform spent in all, counts as `most` times.
+    A run that did not get there, or needed more than `most` times what uniform spent in all, counts as `most` times;
+    nothing counts as less than one rollout or token.
     """
     target, limit = uniform.final, most * float(uniform.spent(budget)[-1])
-    return uniform.reach(target, budget) / max(min(curve.reach(target, budget), limit), 1.0)
+    return max(uniform.reach(target, budget), 1.0) / max(min(curve.reach(target, budget), limit), 1.0)

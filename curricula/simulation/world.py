@@ -1,5 +1,6 @@
 """A simulated learner: prompts drawn from a law, rollouts by chance, ability that grows with what is trained on."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,21 +62,35 @@ class World:
     def __len__(self) -> int:
         return len(self.codes_N)
 
-    def pool(self, texts: bool = True) -> PromptPool:
+    def pool(self, texts: bool = True, levels: Rows | None = None) -> PromptPool:
         """The prompts as a curriculum sees them: environments, the feature as a column, and texts that carry it.
 
         A text has a word for the feature rounded to 1, one for it rounded to 1/4, and four words that say nothing.
+
+        Args:
+            texts: Whether to write texts.
+            levels: Shape (N,), levels of the prompts, where they have any.
         """
         names = np.array(self.law.names)[self.codes_N]
         prompts = [self._text(row) for row in range(len(self))] if texts else None
         keys = np.arange(len(self))
-        return PromptPool(names, keys=keys, texts=prompts, features=self.feature_N[:, None].astype(np.float32))
+        features = self.feature_N[:, None].astype(np.float32)
+        return PromptPool(names, keys=keys, texts=prompts, features=features, levels=levels)
 
     def pass_rates(self, rows: Rows | None = None) -> Floats:
         """True pass rate of rows (M,), or of all, as of now."""
         at: Any = slice(None) if rows is None else rows
         logit = self.ability_E[self.codes_N[at]] - self.difficulty_N[at] + self.law.bonus(self.visits_N[at])
         return np.where(self.unlearnable_N[at], 0.0, sigmoid(logit))
+
+    def levels(self, spans: Sequence[tuple[int, int]]) -> Rows:
+        """Levels low to high of each environment's prompts, shape (N,): equal parts of them, by difficulty."""
+        level_N = np.zeros(len(self), dtype=np.int64)
+        for code, (low, high) in enumerate(spans):
+            rows = np.flatnonzero(self.codes_N == code)
+            rank = np.argsort(np.argsort(self.difficulty_N[rows]))
+            level_N[rows] = low + rank * (high - low + 1) // len(rows)
+        return level_N
 
     def rollouts(self, rows: Rows, group_size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """One group for each of K rows.

@@ -39,6 +39,11 @@ def validate(folder: Path) -> None:
     assert "chain_sum" in command("validate", SUMS)(folder)
 
 
+def simulate(folder: Path) -> None:
+    few = ("--seeds", "1", "--steps", "2", "--groups", "4", "--out", str(folder / "out"))
+    assert "not a forecast" in command("simulate", SUMS, *few)(folder)
+
+
 CASES = {
     "cli-validate": validate,
     "cli-bad-mix": command("train", "curiculum: {}"),
@@ -48,4 +53,7 @@ CASES = {
     "cli-unknown-argument": command("train", SUMS + "model: m\ntrainer: {max_step: 2}"),
     "cli-text-for-number": command("train", SUMS + 'model: m\ntrainer: {max_steps: "2"}'),
     "cli-no-environments": command("train", "model: m"),
+    "cli-simulate": simulate,
+    "cli-simulate-world": command("simulate", SUMS, "--world", "flat"),
+    "cli-simulate-groups": command("simulate", SUMS, "--groups", "17"),
 }

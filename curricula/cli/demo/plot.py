@@ -1,8 +1,4 @@
-"""The demo's picture: learning curves, success per environment, shares over time.
-
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart; every line is also
-named beside itself.
-"""
+"""The demo's picture: learning curves, success per environment, shares over time."""
 
 from pathlib import Path
 from typing import Any
@@ -10,30 +6,13 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from curricula.cli.demo.results import Comparison
+from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM, apart, few_ticks, thousands
 
-_ARMS = {"uniform": "#D55E00", "curriculum": "#0072B2"}
-_ENVIRONMENTS = ("#56B4E9", "#009E73", "#F0E442", "#BBBBBB", "#CC79A7", "#E69F00")
-_INK, _FAINT = "#222222", "#DDDDDD"
+_ARMS = {"uniform": UNIFORM, "curriculum": CURRICULUM}
 _SPAN = 15
-_STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "axes.labelcolor": _INK,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "text.color": _INK,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "svg.hashsalt": "curricula",
-}
 
 
 def draw(comparison: Comparison, out: Path) -> list[Path]:
@@ -46,7 +25,7 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
     Returns:
         The files written: demo.png and demo.svg.
     """
-    with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportUnknownMemberType, reportArgumentType]
+    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportUnknownMemberType, reportArgumentType]
         figure: Any = Figure(figsize=(11, 7.2), layout="constrained")
         top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
         curves, dots = top.subplots(1, 2, width_ratios=(1.7, 1))
@@ -82,14 +61,14 @@ def _draw_curves(axes: Any, comparison: Comparison) -> None:
         axes.fill_between(rollouts, accuracy_SE.min(0), accuracy_SE.max(0), color=_ARMS[arm], alpha=0.15, linewidth=0)
         axes.plot(rollouts, mean, color=_ARMS[arm], linewidth=2.4, linestyle="-" if arm == "curriculum" else "--")
         ends.append((float(mean[-1]), arm))
-    for (value, arm), place in zip(sorted(ends), _apart(sorted(v for v, _ in ends), 0.07), strict=True):
+    for (value, arm), place in zip(sorted(ends), apart(sorted(v for v, _ in ends), 0.07), strict=True):
         label = f" {arm} {value:.2f}"
         axes.text(rollouts[-1], place, label, color=_ARMS[arm], fontweight="bold", va="center")
     axes.set(title="Frontier: held-out accuracy, mean and range over seeds", xlabel="rollouts", ylim=(0, 1.02))
     axes.set_xlim(0, max(float(rollouts[-1]), 1) * 1.2)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= rollouts[-1]])
-    _thousands(axes)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    thousands(axes)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
 
 
 def _draw_success(axes: Any, comparison: Comparison) -> None:
@@ -116,7 +95,7 @@ def _draw_success(axes: Any, comparison: Comparison) -> None:
     axes.set_yticks(rows, names)
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color=_FAINT, linewidth=0.8)
+    axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.legend(loc="lower right", frameon=False, fontsize=9)
 
 
@@ -125,13 +104,13 @@ def _draw_shares(axes: Any, comparison: Comparison, arm: str) -> None:
     drawn_RE = comparison.groups(arm, "drawn").mean(0)
     rollouts, smooth_RE = _smooth(drawn_RE, _rollouts_a_round(comparison, arm))
     shares_ER = (smooth_RE / smooth_RE.sum(1, keepdims=True)).T
-    axes.stackplot(rollouts, shares_ER, colors=_ENVIRONMENTS[: len(shares_ER)], edgecolor="white", linewidth=0.8)
+    axes.stackplot(rollouts, shares_ER, colors=ENVIRONMENTS[: len(shares_ER)], edgecolor="white", linewidth=0.8)
     # Named at the right edge, where each ends, as thin ones have no room inside.
     middles = np.cumsum(shares_ER[:, -1]) - shares_ER[:, -1] / 2
-    for name, place in zip(comparison.environments, _apart(list(map(float, middles)), 0.075), strict=True):
+    for name, place in zip(comparison.environments, apart(list(map(float, middles)), 0.075), strict=True):
         axes.annotate(name, (1.02, place), xycoords="axes fraction", va="center", fontsize=9, annotation_clip=False)
     axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], rollouts[-1] + 1))
-    _few_ticks(axes)
+    few_ticks(axes)
 
 
 def _draw_informative(axes: Any, comparison: Comparison) -> None:
@@ -145,8 +124,8 @@ def _draw_informative(axes: Any, comparison: Comparison) -> None:
         axes.fill_between(rollouts, fraction_RS.min(1), fraction_RS.max(1), color=_ARMS[arm], alpha=0.15, linewidth=0)
         axes.plot(rollouts, fraction_RS.mean(1), color=_ARMS[arm], linewidth=2, linestyle=style, label=arm)
     axes.set(title="Informative groups", xlabel="rollouts", ylim=(0, 1), xlim=(0, None))
-    _few_ticks(axes)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.8)
+    few_ticks(axes)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.legend(loc="upper right", frameon=False, fontsize=9)
 
 
@@ -162,34 +141,3 @@ def _smooth(values_RX: NDArray[np.float64], rollouts_a_round: float) -> tuple[ND
     ends = np.arange(span, len(values_RX) + 1)
     means: NDArray[np.float64] = (sums[span:] - sums[:-span]) / span
     return np.multiply(ends, rollouts_a_round, dtype=np.float64), means
-
-
-def _apart(values: list[float], gap: float) -> list[float]:
-    """Moves ascending places in [0, 1] until they are `gap` apart, up first, then down from the top.
-
-    >>> _apart([0.5, 0.6, 1.0], 0.25)
-    [0.5, 0.75, 1.0]
-    >>> _apart([0.8, 0.9], 0.25)
-    [0.75, 1.0]
-    """
-    placed: list[float] = []
-    for value in values:
-        placed.append(max(value, placed[-1] + gap) if placed else value)
-    highest = 1.0
-    for i in reversed(range(len(placed))):
-        placed[i] = min(placed[i], highest)
-        highest = placed[i] - gap
-    return placed
-
-
-def _thousands(axes: Any) -> None:
-    axes.xaxis.set_major_formatter(_with_comma)
-
-
-def _few_ticks(axes: Any) -> None:
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    _thousands(axes)
-
-
-def _with_comma(value: float, _: int) -> str:
-    return f"{value:,.0f}"

@@ -1,0 +1,1 @@
+"""`curricula simulate`: a mix and uniform draws, run on a simulated learner."""
