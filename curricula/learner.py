@@ -14,7 +14,7 @@ from curricula.filters import Filters, Groups, Judgement
 from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
-from curricula.records import Verdict
+from curricula.records import Status, Verdict
 from curricula.scored import Scored
 from curricula.stateful import Reader
 from curricula.success import SuccessRule
@@ -131,6 +131,12 @@ class Learner:
         self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
         self.mixer.observe(groups, compared > 1, self.rule.mode != "informative")
         return verdicts
+
+    def fail(self, status: Status, code: int) -> None:
+        """Count a group of this run that did not end well; one that came too late is one that was not trained on."""
+        self.monitor.count(cast(Event, status), code)
+        if status == "stale":
+            self.mixer.lost(np.array([code]))
 
     def start_afresh(self) -> None:
         """Forget what was believed of pass rates, when they come to be measured in another way."""

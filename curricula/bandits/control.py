@@ -18,9 +18,10 @@ class TrainedShares:
 
     Of environment e's groups a part k_e is trained on: its groups kept over its groups told, discounted at each of
     its own groups (so an outage changes nothing, and nothing winds up), shrunk to the rate of all by 4 groups. Draws
-    in proportion to t_e / k_e train the shares t. What that may cost is bounded twice by `most`, or an environment
-    of which nothing is ever kept would absorb the run: no environment is drawn more than `most` times its share, and
-    the draws per trained group are no more than `most` times those without control.
+    in proportion to t_e / k_e train the shares t. What that may cost is bounded by `most`, or an environment of which
+    nothing is ever kept would absorb the run: no environment is drawn more than `most` times its share, and the draws
+    per trained group are at most `most` times those without control. Where the shares would take R > most times as
+    many, they are out of reach, and less is spent on them the further off they are: most^2 / R times.
 
     Args:
         arms: E.
@@ -83,12 +84,14 @@ class TrainedShares:
         keep_E = self.keep_rates()
         full_E = targets / keep_E
         full_E /= full_E.sum()
+        before = float(draws @ keep_E)
+        dearer = before / float(full_E @ keep_E)
+        allowed = self.most if dearer <= self.most else max(self.most**2 / dearer, 1.0)
         limit_E = np.minimum(self.most * np.maximum(targets, draws), 1.0)
         if (full_E > limit_E).any():
             full_E = bounded_shares(full_E, np.zeros(len(full_E)), limit_E)
-        # Kept per draw is linear on the way from one to the other, and it may fall to 1 / most of what it was.
-        before, after = float(draws @ keep_E), float(full_E @ keep_E)
-        least = before / self.most
+        # What is kept of a draw is linear on the way from one to the other.
+        after, least = float(full_E @ keep_E), before / allowed
         way = 1.0 if after >= least else (before - least) / (before - after)
         return draws + way * (full_E - draws)
 

@@ -8,7 +8,7 @@ from curricula.bandits.base import Codes, Floats
 from curricula.stateful import Reader
 
 _SAMPLES = 64
-_NUMBERS = 1 << 16  # samples are fewer where there are many environments
+_NUMBERS = 1 << 18  # samples are fewer where there are many environments
 _MOST = 1e15
 
 

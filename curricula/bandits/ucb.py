@@ -75,11 +75,17 @@ class SlidingWindowUCB:
 
     def state_dict(self) -> dict[str, Any]:
         """The window."""
-        return {"codes": self.codes_W.copy(), "rewards": self.rewards_W.copy(), "told": self.told}
+        return {
+            "arms": len(self.sums_E2),
+            "codes": self.codes_W.copy(),
+            "rewards": self.rewards_W.copy(),
+            "told": self.told,
+        }
 
     def load(self, state: Reader) -> None:
         """Take over a window; of one of another length, the latest groups."""
         arms = len(self.sums_E2)
+        state.integer("arms", low=arms, high=arms)
         codes = state.array("codes", np.int64, (None,), high=arms - 1)
         rewards = state.array("rewards", np.float64, codes.shape, high=1.0)
         told = state.integer("told")
