@@ -157,7 +157,7 @@ class Curriculum:
             elif outcome.status != "ok":
                 verdicts[place] = Verdict(False, outcome.status)
                 if outcome.ticket is not None:
-                    self._learner.monitor.count(outcome.status, ticket.code)
+                    self._learner.fail(outcome.status, ticket.code)
         landed = [n for n, ticket in zip(numbers, tickets, strict=True) if n is not None and ticket is not None]
         self._tickets.close(landed)
         self._counts["told"] += len(landed)
