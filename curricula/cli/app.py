@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import curricula
-from curricula.cli import train, validate
+from curricula.cli import replay, train, validate
 from curricula.cli.demo.command import command as demo
 from curricula.cli.simulate.command import command as simulate
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo)
+app.command("replay")(replay.command)
 app.command("simulate")(simulate)
 app.command("train")(train.command)
 app.command("validate")(validate.command)

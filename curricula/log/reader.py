@@ -5,10 +5,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from curricula.errors import CurriculaValueError
 from curricula.log.arrow import arrow, compute
 from curricula.log.frames import frames, read_journal
 from curricula.log.parts import journal_paths, ledger_of, part_paths, read_part
-from curricula.log.runs import read_runs, valid_until
+from curricula.log.runs import Run, read_runs, valid_until
 from curricula.log.schema import schema
 
 
@@ -50,3 +51,19 @@ def read_log(folder: str | os.PathLike[str], *, superseded: bool = False) -> Any
         void = pc.greater(pc.cast(table["told_at"], pa.float64()), until[number])
         tables.append(table.append_column("superseded", void) if superseded else table.filter(pc.invert(void)))
     return pa.concat_tables(tables) if tables else schema().empty_table()
+
+
+def read_history(folder: str | os.PathLike[str]) -> tuple[Run, Any]:
+    """The newest run of a log, and all rows of its history: its own, and those of the runs that it continues.
+
+    Raises:
+        CurriculaValueError: Not a log, a damaged one, or one without a run.
+    """
+    table, runs = read_log(folder), read_runs(Path(folder))
+    if not runs:
+        raise CurriculaValueError(f"{os.fspath(folder)}: expected an outcome log with draws; got one without any")
+    newest = number = max(runs)
+    history = [newest]
+    while (number := runs[number].continues or 0) in runs:
+        history.append(number)
+    return runs[newest], table.filter(compute().is_in(table["run"], value_set=arrow().array(history, "int32")))

@@ -1,0 +1,134 @@
+"""A curriculum that follows a log: told what was told there, it draws nothing itself."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.config import CurriculumConfig
+from curricula.curriculum import Curriculum
+from curricula.errors import CurriculaValueError
+from curricula.inclusion import inclusion
+from curricula.log.arrow import arrow
+from curricula.log.runs import Run
+from curricula.pool import PromptPool
+from curricula.records import GroupOutcome
+from curricula.tickets import Ticket
+
+Floats = NDArray[np.float64]
+
+
+class Foresight(NamedTuple):
+    """What a curriculum would do if it were asked.
+
+    Attributes:
+        probabilities: Shape (R,), that it would draw each of the rows asked about.
+        shares: Shape (E,), of its draws.
+        drawn: Rows that it draws in one such ask, at random.
+    """
+
+    probabilities: Floats
+    shares: Floats
+    drawn: list[int]
+
+
+class Shadow(Curriculum):
+    """A curriculum on the pool of a log.
+
+    Prompts are known by row, environment and level; there are no texts and no features, so that predictors which need
+    them say nothing.
+
+    Args:
+        run: The run whose log it follows.
+        rows: The log's rows.
+        config: The mix it goes by.
+    """
+
+    def __init__(self, run: Run, rows: Sequence[dict[str, Any]], config: CurriculumConfig) -> None:
+        super().__init__(_pool(run, rows), config)
+        self._chance = np.random.Generator(np.random.PCG64(self.seed))
+
+    def foresee(self, rows: Sequence[int], n: int, group_size: int) -> Foresight:
+        """What an ask for n groups would draw now; nothing changes by it."""
+        rng, planner, learner = self._chance, self._planner, self._learner
+        shares = self._compute_shares(rng)
+        spans = self._windows.spans
+        codes = self.pool.codes[np.asarray(rows, dtype=np.int64)]
+        positions = np.array([self.pool.position(row) for row in rows], dtype=np.int64)
+        probabilities = np.zeros(len(rows))
+        for code, span in enumerate(spans):
+            here = np.equal(codes, code)
+            taken = np.asarray(self._tickets.taken(*span), dtype=np.int64)
+            expected = min(float(n * shares[code]), float(span[1] - span[0] - taken.size))
+            probabilities[here] = inclusion(
+                positions[here],
+                span,
+                taken,
+                expected,
+                self.config.curriculum.candidates,
+                lambda these: planner.scores(these, group_size, learner),
+                planner.chances,
+                rng,
+            )
+        plan = planner.plan(n, group_size, shares, spans, self._tickets, learner, rng)
+        return Foresight(probabilities, shares, [choice.row for choice in plan])
+
+    def adopt(self, rows: Sequence[int], propensities: Sequence[float]) -> list[int]:
+        """Take draws that were made elsewhere as an ask of its own; returns their tickets."""
+        self._counts["asks"] += 1
+        asks = self._counts["asks"]
+        self._tickets.expire(asks - self.config.curriculum.expiry)
+        codes = self.pool.codes[np.asarray(rows, dtype=np.int64)]
+        counts, sizes = np.bincount(codes, minlength=len(self.pool.environments)), list(self.pool.sizes.values())
+        tickets = [
+            # Relative to a uniform draw of as many prompts from the environment.
+            Ticket(
+                row=row,
+                position=self.pool.position(row),
+                code=code,
+                weight=float(counts[code]) / sizes[code] / chance,
+                share=float(counts[code]) / len(rows),
+                ask=asks,
+            )
+            for row, code, chance in zip(rows, codes.tolist(), propensities, strict=True)
+        ]
+        numbers = list(self._tickets.issue(tickets))
+        self._learner.monitor.drawn.extend(codes.tolist())
+        self._counts["draws"] += len(rows)
+        return numbers
+
+    def results(self, outcome: GroupOutcome) -> Floats:
+        """An outcome's results as this curriculum reads them: successes where rewards are rates; NaN left out."""
+        given = outcome.rewards if outcome.successes is None else outcome.successes
+        values = np.asarray(given, dtype=np.float64)
+        values = values[np.isfinite(values)]
+        return self._learner.rule.read(values) if values.size else values
+
+
+def _pool(run: Run, rows: Sequence[dict[str, Any]]) -> PromptPool:
+    """A pool of the run's size: rows that were drawn are what they were, others fill up environments and levels."""
+    names = run.environments
+    blocks = {(name, level): number for number, (name, level, _) in enumerate(run.blocks)}
+    sizes = np.array([size for _, _, size in run.blocks], dtype=np.int64)
+    block_of = np.full(int(sizes.sum()), -1, dtype=np.int64)
+    for row in rows:
+        place, index = blocks.get((row["environment"], row["level"])), row["index"]
+        if index is None or row["asked_at"] is None:
+            continue
+        if place is None or not 0 <= index < block_of.size:
+            raise CurriculaValueError(
+                f"run {run.number} of the log: expected draws of its own pool; got row {index} of "
+                f"{row['environment']!r}, which it does not have; the log is damaged"
+            )
+        block_of[index] = place
+    left = sizes - np.bincount(block_of[block_of >= 0], minlength=sizes.size)
+    if (left < 0).any():
+        raise CurriculaValueError(f"run {run.number} of the log: expected draws of its own pool; the log is damaged")
+    block_of[block_of < 0] = np.repeat(np.arange(sizes.size), left)
+    code_of = np.array([names.index(name) for name, _, _ in run.blocks], dtype=np.int32)
+    column = arrow().DictionaryArray.from_arrays(code_of[block_of], names)
+    if any(level is None for _, level, _ in run.blocks):
+        return PromptPool(column)
+    levels = np.array([level for _, level, _ in run.blocks], dtype=np.int64)
+    return PromptPool(column, levels=levels[block_of])
