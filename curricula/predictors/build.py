@@ -10,21 +10,23 @@ from curricula.errors import ConfigError, CurriculaError
 from curricula.pool import PromptPool
 from curricula.predictors.background import Background
 from curricula.predictors.base import Predictor
+from curricula.predictors.dense import Features
+from curricula.predictors.estimator import Estimator
 from curricula.predictors.hashed_text import HashedText
 from curricula.predictors.stack import Stack
 
 GROUP = "curricula.predictors"
 Factory = Callable[..., Predictor]
 
-_OWN: Mapping[str, Factory] = {"hashed_text": HashedText}
+_OWN: Mapping[str, Factory] = {"features": Features, "hashed_text": HashedText}
 _PLACE = "curriculum.predictor"
 
 
 def build_predictor(config: PredictorConfig, pool: PromptPool) -> Background | None:
     """The predictor that a mix asks for, or None where it asks for none.
 
-    `auto` predicts from whatever the pool has: hashed text where there are texts; none without. A predictor in the
-    background is safe as a default: its weight is earned on outcomes that it had not seen.
+    `auto` predicts from whatever the pool has: texts, features, or the weighted sum of both; nothing without. That is
+    safe as a default: weights are earned on outcomes that the predictors had not seen.
 
     Raises:
         ConfigError: A type or parameters that there are not.
@@ -51,11 +53,15 @@ def _members(config: PredictorConfig, pool: PromptPool, place: str) -> Iterator[
     elif config.type == "auto":
         if pool.texts is not None:
             yield "hashed_text", HashedText(pool)
+        if pool.features is not None:
+            yield "features", Features(pool)
     elif config.type != "none":
         yield config.type, _build(config, pool, place)
 
 
 def _build(config: PredictorConfig, pool: PromptPool, place: str) -> Predictor:
+    if ":" in config.type:
+        return Estimator(pool, config.type, config.params, config.features)
     offered = _offered()
     if config.type not in _OWN and config.type not in offered:
         raise ConfigError(f"{place}.type: expected one of {', '.join(predictor_names())}; got {config.type!r}")

@@ -64,6 +64,18 @@ def classes(passed: Floats, tried: Floats) -> Classes:
     return Classes(groups[kept], labels[kept], weights[kept])
 
 
+def rollouts(passed: Floats, tried: Floats) -> Classes:
+    """Groups (K,) as rows of a classification for models that take no weights: a row for each rollout, rounded.
+
+    >>> rollouts(np.array([1.0]), np.array([3.0]))
+    Classes(groups=array([0, 0, 0]), labels=array([1, 0, 0]), weights=array([1., 1., 1.]))
+    """
+    successes = np.rint(np.clip(passed, 0.0, tried)).astype(np.int64)
+    counts = np.stack([successes, np.maximum(np.rint(tried).astype(np.int64) - successes, 0)], axis=1).ravel()
+    groups, labels = np.repeat(np.arange(passed.size), 2), np.tile([1, 0], passed.size)
+    return Classes(np.repeat(groups, counts), np.repeat(labels, counts), np.ones(int(counts.sum())))
+
+
 def _counts(passed: Floats, tried: Floats) -> tuple[Floats, Floats]:
     k = np.clip(passed, 0.0, tried)
     return k + 0.5, tried - k + 0.5

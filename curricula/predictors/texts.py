@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from curricula.columns import texts_of
 from curricula.errors import CurriculaValueError
-from curricula.extras import need
 from curricula.pool import PromptPool
 
 Rows = NDArray[np.int64]
@@ -37,16 +36,17 @@ class HashedTexts:
 
     def matrix(self, rows: Rows) -> Any:
         """CSR matrix of rows (M,), shape (M, buckets), float32."""
+        from scipy.sparse import csr_matrix  # pyright: ignore[reportMissingTypeStubs]
+
         wanted: list[int] = rows.tolist()
         missing = [row for row in dict.fromkeys(wanted) if row not in self._cache]
         fresh = self._hash(missing)
         parts = [fresh[row] if row in fresh else self._cache[row] for row in wanted]
-        matrix = need("scipy.sparse", "scikit-learn").csr_matrix
         indptr = np.zeros(len(parts) + 1, dtype=np.int64)
         np.cumsum([len(indices) for indices, _ in parts], out=indptr[1:])
         none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
         indices, data = (np.concatenate([part[place] for part in [none, *parts]]) for place in (0, 1))
-        result = matrix((data, indices, indptr), shape=(len(parts), self.buckets))
+        result = csr_matrix((data, indices, indptr), shape=(len(parts), self.buckets))
         self._remember(fresh)
         return result
 
@@ -54,8 +54,11 @@ class HashedTexts:
         if not rows:
             return {}
         if self._vectorizer is None:
-            vectorizer = need("sklearn.feature_extraction.text", "scikit-learn").HashingVectorizer
-            self._vectorizer = vectorizer(n_features=self.buckets, ngram_range=(1, 2), norm=None, dtype=np.float32)
+            from sklearn.feature_extraction.text import HashingVectorizer  # pyright: ignore[reportMissingTypeStubs]
+
+            self._vectorizer = HashingVectorizer(
+                n_features=self.buckets, ngram_range=(1, 2), norm=None, dtype=np.float32
+            )
         texts = [texts_of(self._texts, row, row + 1)[0][:_MOST_CHARACTERS] for row in rows]
         hashed = self._vectorizer.transform(texts)
         data = np.sign(hashed.data) * np.log1p(np.abs(hashed.data))

@@ -22,7 +22,7 @@ HOSTS = ["accelerate", "datasets", "matplotlib", "mlflow", "peft", "reasoning_gy
 HOSTS += ["torch", "transformers", "trl", "typer", "vllm"]
 TOP_LEVEL = {"curricula", "adapters", "configs", "tests", "examples", "pyproject.toml", "README.md", "Makefile"}
 TOP_LEVEL |= {"LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
-MODULES = {"pyyaml": "yaml"}  # distributions whose module has another name
+MODULES = {"pyyaml": "yaml", "scikit-learn": "sklearn"}  # distributions whose module has another name
 
 
 def sources(*folders: str) -> Iterator[Path]:
