@@ -50,3 +50,9 @@ class Bandit(Protocol):
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
         ...
+
+
+def by_environment(codes: Codes, arms: int) -> NDArray[np.intp]:
+    """Places of K groups, environment by environment, in the order they came within each; shape (K,)."""
+    # Numbers of 16 bits are sorted by counting, several times as fast.
+    return np.argsort(codes.astype(np.uint16) if arms <= 1 << 16 else codes, kind="stable")

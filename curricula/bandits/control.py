@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from curricula.bandits.base import Codes, Floats
+from curricula.bandits.base import Codes, Floats, by_environment
 from curricula.bandits.bounds import bounded_shares
 from curricula.stateful import Reader
 
@@ -45,11 +45,11 @@ class TrainedShares:
         if not len(codes):
             return
         arms = len(self.told_E)
-        order = np.argsort(codes, kind="stable")
+        order = by_environment(codes, arms)
         code = codes[order]
         count_E = np.bincount(code, minlength=arms)
         start_E = np.cumsum(count_E) - count_E
-        fade = self.discount ** (count_E[code] - 1.0 - (np.arange(len(code)) - start_E[code]))
+        fade = np.exp(np.log(self.discount) * (count_E[code] - 1.0 - (np.arange(len(code)) - start_E[code])))
         decay_E = self.discount**count_E
         self.told_E = self.told_E * decay_E + np.bincount(code, fade, arms)
         self.kept_E = self.kept_E * decay_E + np.bincount(code, fade * kept[order], arms)

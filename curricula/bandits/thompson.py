@@ -7,8 +7,8 @@ import numpy as np
 from curricula.bandits.base import Codes, Floats
 from curricula.stateful import Reader
 
-_SAMPLES = 64
-_NUMBERS = 1 << 18  # samples are fewer where there are many environments
+_SAMPLES = 32
+_NUMBERS = 1 << 17  # samples are fewer where there are many environments
 _MOST = 1e15
 
 

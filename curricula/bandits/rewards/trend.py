@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from curricula.bandits.base import Codes, Floats
+from curricula.bandits.base import Codes, Floats, by_environment
 from curricula.stateful import Reader
 
 _FIELDS = 9  # sums of w, wx, wx^2, wy, wxy, wy^2, w^2, w^2 x, w^2 x^2
@@ -54,7 +54,7 @@ class Trends:
         if not len(codes):
             return
         arms = len(self.sums_EF)
-        order = np.argsort(codes, kind="stable")
+        order = by_environment(codes, arms)
         code, y, w, step = codes[order], values[order], weights[order], trained[order].astype(np.float64)
         count_E = np.bincount(code, minlength=arms)
         starts_E = np.cumsum(count_E) - count_E
@@ -63,9 +63,10 @@ class Trends:
         walked = np.cumsum(step)
         first = walked[starts_E[code]] - step[starts_E[code]]
         x = walked - step - first - steps_E[code]
-        u = self.discount**age * np.minimum(w, _MOST_WEIGHT)
+        u = np.exp(np.log(self.discount) * age) * np.minimum(w, _MOST_WEIGHT)
         v = u * u
-        columns = np.stack([u, u * x, u * x * x, u * y, u * x * y, u * y * y, v, v * x, v * x * x], axis=1)
+        ux, uy, vx = u * x, u * y, v * x
+        columns = np.stack([u, ux, ux * x, uy, ux * y, uy * y, v, vx, vx * x])
         told_E = np.flatnonzero(count_E)
         held = self.sums_EF[told_E]
         decay, shift = self.discount ** count_E[told_E], steps_E[told_E]
@@ -75,7 +76,7 @@ class Trends:
             held[:, two] += shift * (shift * held[:, nought] - 2.0 * held[:, one])
             held[:, one] -= shift * held[:, nought]
         held[:, 4] -= shift * held[:, 3]
-        self.sums_EF[told_E] = held + np.add.reduceat(columns, starts_E[told_E], axis=0)
+        self.sums_EF[told_E] = held + np.add.reduceat(columns, starts_E[told_E], axis=1).T
 
     def slopes(self) -> tuple[Floats, Floats]:
         """Slope and standard error of each environment, shape (E,) each; 0 and infinity where nothing is known."""
