@@ -143,6 +143,8 @@ class Trace:
                 output = super()._generate_and_score_completions(inputs)
                 if self.model.training:
                     trace.rounds[-1]["advantages"] = self.accelerator.gather(output["advantages"]).tolist()
+                    trained = self.processing_class.batch_decode(output["prompt_ids"], skip_special_tokens=True)
+                    trace.rounds[-1]["trained"] = [text.replace(" ", "") for text in gather_object(trained)]
                 return output
 
         Traced.__name__ = type(host).__name__
@@ -197,10 +199,12 @@ def main(out: str, spec: str) -> None:
         ranks.from_main = twist
     trace = Trace(host)
     host.train(resume_from_checkpoint=options.get("resume"))
+    digests = gather_object([weights_digest(host)])
     if rank == 0:
         result = {
             "rounds": trace.rounds,
-            "weights": weights_digest(host),
+            "weights": digests[0],
+            "alike": len(set(digests)) == 1,
             "world_size": host.accelerator.num_processes,
             "step": host.state.global_step,
             "log": host.state.log_history,

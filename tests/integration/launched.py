@@ -1,0 +1,43 @@
+"""Runs `host.py` in processes of its own, on several ranks under torchrun."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HOST = Path(__file__).parent / "host.py"
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def launch(out: Path, ranks: int, timeout: float = 300, **spec: Any) -> tuple[int, str]:
+    spec = {"world_size": ranks, **spec}
+    command = [sys.executable]
+    if ranks > 1:
+        command += ["-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", str(free_port())]
+    command += [str(HOST), str(out), json.dumps(spec)]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
+    }
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=timeout, check=False, cwd=out.parent
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def result(out: Path, ranks: int, **spec: Any) -> dict[str, Any]:
+    code, text = launch(out, ranks, **spec)
+    assert code == 0, text[-4000:]
+    found = json.loads(out.read_text())
+    assert found["world_size"] == ranks
+    return found
