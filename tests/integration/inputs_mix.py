@@ -12,6 +12,7 @@ TEXTS = {
     "mix-out-of-range": "curriculum: {probe: 20}",
     "mix-old-boolean": "trainer: {bf16: no}",
     "mix-unknown-choice": "curriculum: {bandit: {type: thompson}}",
+    "mix-bandit-key": "curriculum: {bandit: {type: exp3s, window: 9}}",
     "mix-unknown-tracker": "monitor: {trackers: [mlfow]}",
     "mix-floors": "environments: {a: {share: {floor: 0.6}}, b: {share: {floor: 0.6}}}",
     "mix-floor-above-cap": "environments: {a: {share: {floor: 0.6, cap: 0.5}}}",
