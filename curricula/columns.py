@@ -31,7 +31,7 @@ def encode_names(column: object, name: str) -> tuple[tuple[str, ...], Codes]:
     (('a', 'b'), array([1, 0, 1], dtype=int16))
     """
     if hasattr(column, "dictionary_encode"):
-        found, codes = _decode_arrow(column)
+        found, codes = decode_arrow(column)
     elif is_array(column) and column.dtype.kind in "UT":
         found, codes = _encode_texts(column)
     else:
@@ -149,7 +149,7 @@ def _is_dictionary(column: object) -> bool:
     return str(getattr(column, "type", "")).startswith("dictionary")
 
 
-def _decode_arrow(column: Any) -> tuple[list[object], Codes]:
+def decode_arrow(column: Any) -> tuple[list[object], Codes]:
     """Codes and dictionary of a pyarrow Array or ChunkedArray; -1 marks nulls."""
     encoded: Any = column
     if not _is_dictionary(column):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +12,8 @@ from curricula.errors import CurriculaValueError
 
 DIGEST_BYTES = 16
 """Bytes of a key that is a hash."""
+
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def row_key(row: Mapping[str, Any], environment: str, columns: Sequence[str]) -> str:
@@ -42,8 +45,32 @@ def row_key(row: Mapping[str, Any], environment: str, columns: Sequence[str]) ->
             present = ", ".join(sorted(row)) or "none"
             raise CurriculaValueError(f"row_key: expected column {column!r} in the row; got columns {present}")
         content[column] = _canonical(row[column], column)
-    text = json.dumps([environment, content], sort_keys=True, separators=(",", ":"))
-    return _digest(text.encode("ascii"))
+    return _digest(_JSON([environment, content]).encode("ascii"))
+
+
+def row_digests(columns: Mapping[str, Sequence[Any]], environments: Sequence[str]) -> bytes:
+    """The keys of many rows, in bytes: what `row_key` writes in hexadecimal digits, several times as fast.
+
+    Args:
+        columns: The columns that make up the identity, K values each, of the kinds that `row_key` takes.
+        environments: Names of the rows' environments, K of them.
+
+    Returns:
+        16 bytes for each row.
+
+    Raises:
+        CurriculaValueError: A value that has no stable content.
+
+    >>> row_digests({"q": ["2+2"]}, ["sums"]).hex() == row_key({"q": "2+2"}, "sums", ["q"])
+    True
+    """
+    names = sorted(columns)
+    fields = ",".join(_JSON(name).replace("%", "%%") + ":%s" for name in names)
+    template = f"[%s,{{{fields}}}]"
+    owners = {name: _JSON(name) for name in set(environments)}
+    values = [[_encoded(value, name) for value in columns[name]] for name in names]
+    rows = zip((owners[name] for name in environments), *values, strict=True)
+    return b"".join([_bytes((template % row).encode("ascii")) for row in rows])
 
 
 def text_key(text: str, environment: str) -> str:
@@ -89,6 +116,13 @@ def _bytes(content: bytes) -> bytes:
 
 def _digest(content: bytes) -> str:
     return _bytes(content).hex()
+
+
+def _encoded(value: Any, place: str) -> str:
+    # Text and numbers, by far the commonest, are their own canonical form.
+    if type(value) is str:
+        return encode_basestring_ascii(value)
+    return str(value) if type(value) is int else _JSON(_canonical(value, place))
 
 
 def _canonical(value: Any, place: str) -> Any:

@@ -1,17 +1,24 @@
 """Reading a trainer's data set: its environments, the keys of its rows, and fresh copies for the rollouts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from datasets import Audio, ClassLabel, Dataset, Image, Video
+from numpy.typing import NDArray
 
 from curricula import CurriculaValueError, CurriculumConfig, PromptPool
+from curricula.columns import narrowed
 from curricula.keys import row_key
+from curricula_trl.keycache import cached_keys
+from curricula_trl.tables import coded, hash_rows, whole_column
 
 _LEVEL_COLUMN = "level"
 _ONLY_ENVIRONMENT = "all"
-_BATCH = 10_000
+_FORMAT = 1
+_CHECKED = 16
 
 
 class Rows:
@@ -35,20 +42,68 @@ class Rows:
         return len(self.dataset)
 
     def pool(self) -> PromptPool:
-        """Reads every row once: environments, keys, and levels where there are any."""
-        environments: list[str] = []
-        keys: list[str] = []
-        levels: list[int] = []
+        """Reads environments, keys, and levels where there are any; keys that are hashes are kept for later runs."""
         has_levels = _LEVEL_COLUMN in self._columns and any(
             environment.levels is not None for environment in self._config.environments.values()
         )
-        for number, row in enumerate(self._iterate()):
+        if self._plain is not None and len(self):
+            return self._table_pool(self._plain, has_levels)
+        environments: list[str] = []
+        keys: list[str] = []
+        levels: list[int] = []
+        for number in range(len(self)):
+            row = self.dataset[number]
             environment = self._environment_of(row, number)
             environments.append(environment)
             keys.append(self._key_of(row, environment, number))
             if has_levels:
                 levels.append(self._level_of(row, number))
         return PromptPool(environments=environments, keys=keys, levels=np.array(levels) if has_levels else None)
+
+    def _table_pool(self, table: Dataset, has_levels: bool) -> PromptPool:
+        """The pool of a table, read column by column."""
+        names, codes = self._coded_environments(table)
+        environments = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names))
+        levels = self._levels(whole_column(table, _LEVEL_COLUMN)) if has_levels else None
+        if self._config.key is not None:
+            return PromptPool(environments, keys=self._named_keys(table, self._config.key), levels=levels)
+        # A column's content is the fingerprint's business; which columns make up a key, and whose prompt it is, ours.
+        told = [_FORMAT, self.dataset._fingerprint, len(self), sorted(self._stable), self._environment, names]
+
+        def check(digests: NDArray[np.uint8]) -> bool:
+            some = np.unique(np.linspace(0, len(self) - 1, _CHECKED).astype(np.int64))
+            return [digests[row].tobytes().hex() for row in some] == self.keys(some.tolist())
+
+        digests = cached_keys(json.dumps(told), len(self), lambda keys: hash_rows(table, names, codes, keys), check)
+        return PromptPool(environments, keys=digests, levels=levels)
+
+    def _coded_environments(self, table: Dataset) -> tuple[list[str], NDArray[Any]]:
+        """Names, and the code of each row's; rows without a name are refused."""
+        if self._environment is None:
+            return [self._environment_of({}, 0)], np.zeros(len(self), dtype=np.int16)
+        found, codes = coded(whole_column(table, self._environment))
+        if (codes < 0).any():
+            self._environment_of({self._environment: None}, int(np.argmax(codes < 0)))
+        names = list(map(str, found))
+        for code, value in enumerate(found):
+            if (codes == code).any():
+                names[code] = self._environment_of({self._environment: value}, int(np.argmax(codes == code)))
+        return names, narrowed(codes, len(names))
+
+    def _named_keys(self, table: Dataset, name: str) -> Any:
+        column = whole_column(table, name)
+        if column.null_count:
+            self._key_of({name: None}, "", int(np.argmax(np.asarray(column.is_null()))))
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind):
+            return column
+        return [str(value) for value in column.to_pylist()]
+
+    def _levels(self, column: Any) -> NDArray[Any]:
+        if pa.types.is_integer(column.type):
+            return column.fill_null(0).to_numpy()
+        values = column.to_pylist()
+        return np.array([self._level_of({_LEVEL_COLUMN: value}, number) for number, value in enumerate(values)])
 
     def keys(self, indices: Sequence[int]) -> list[str]:
         """Keys of some rows, read again from the data set; a duplicate's ordinal is not part of them."""
@@ -85,13 +140,6 @@ class Rows:
             batch = self.dataset[list(indices)]
             return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
         return [dict(self.dataset[index]) for index in indices]
-
-    def _iterate(self) -> Iterator[Mapping[str, Any]]:
-        if self._plain is not None:
-            for table in self._plain.iter(batch_size=_BATCH):
-                yield from table.to_pylist()
-        else:
-            yield from (self.dataset[index] for index in range(len(self.dataset)))
 
     def _is_media(self, name: str) -> bool:
         # Decoding a million images to name their rows would take longer than the run.

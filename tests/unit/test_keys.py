@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curricula import CurriculaValueError, row_key, stable_keys
+from curricula.keys import row_digests
 
 
 def key(value):
@@ -67,3 +68,25 @@ def test_stable_keys_are_distinct_and_keep_the_first(base):
             assert keys[position] == name
         else:
             assert keys[position].startswith(name + "#")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", 'b"%s', "ü"]), VALUES, st.text()), min_size=1, max_size=5))
+def test_keys_of_many_rows_are_those_of_each(rows):
+    environments, values, texts = zip(*rows, strict=True)
+    columns = {"v%d": list(values), 'a "quoted" name': list(texts)}
+    digests = row_digests(columns, environments)
+    for place, environment in enumerate(environments):
+        row = {name: column[place] for name, column in columns.items()}
+        assert digests[16 * place : 16 * place + 16].hex() == row_key(row, environment, list(columns))
+
+
+def test_many_rows_of_no_stable_content_are_refused():
+    with pytest.raises(CurriculaValueError, match="in column 'q'; got object"):
+        row_digests({"q": [object()]}, ["e"])
