@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from curricula.config import CurriculumConfig
 from curricula.errors import CurriculaValueError
 from curricula.log.estimate import Estimate, estimate
+from curricula.log.events import ROLLOUTS
 from curricula.log.reader import read_history
 from curricula.log.shadow import Shadow
 from curricula.records import GroupOutcome
@@ -183,7 +184,7 @@ class _Walk:
 
     def _outcome(self, row: Row) -> GroupOutcome:
         ticket = None if row["asked_at"] is None else self._tickets[_name(row)]
-        given = {name: row[name] for name in ("successes", "tokens", "interrupted", "status", "policy_version")}
+        given = {name: row[name] for name in (*ROLLOUTS, "status", "policy_version")}
         return GroupOutcome(ticket, row["rewards"], index=row["index"], **given)
 
 

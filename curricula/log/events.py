@@ -1,6 +1,7 @@
 """What happens to draws, as frames of the journal: drawn, told, cancelled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,8 @@ NONE = -(1 << 63)
 
 _REASON = {reason: code for code, reason in enumerate(REASONS)}
 _STATUS = {status: code for code, status in enumerate(STATUSES)}
+ROLLOUTS = ("successes", "tokens", "interrupted", "truncated", "trainable", "components")
+_FIELDS = attrgetter("ticket", "policy_version", "status", "rewards", *ROLLOUTS)
 
 
 def drawn(
@@ -42,7 +45,7 @@ def drawn(
         "ticket": np.array([draw.ticket for draw in draws], dtype=np.int64),
         "row": rows,
         "code": codes,
-        "reason": np.array([_REASON[draw.reason] for draw in draws], dtype=np.uint8),
+        "reason": _bytes([_REASON[draw.reason] for draw in draws]),
         "propensity": np.array([draw.propensity for draw in draws]),
         "share": shares_E[codes],
         "mean": beliefs.mean.astype(np.float64),
@@ -56,27 +59,39 @@ def drawn(
 def told(
     moment: int, time: float, outcomes: Sequence[GroupOutcome], verdicts: Sequence[Verdict], pool: PromptPool
 ) -> bytes:
-    """A tell: K outcomes and their verdicts; columns of rollouts stand end to end, `sizes` says where each begins."""
-    codes: dict[str, int] = {}
+    """A tell: K outcomes and their verdicts.
+
+    Columns of rollouts stand end to end, and `sizes` says how many are whose. What is the same for all (ok, none) is
+    left out, as it is in nearly every tell.
+    """
+    fields = list(zip(*map(_FIELDS, outcomes), strict=True))
+    tickets, versions, statuses, rewards = fields[:4]
+    reasons = [verdict.reason for verdict in verdicts]
+    codes = {reason: code for code, reason in enumerate(dict.fromkeys(reasons))}
     columns: dict[str, NDArray[Any]] = {
-        "ticket": _integers([outcome.ticket for outcome in outcomes]),
-        "policy_version": _integers([outcome.policy_version for outcome in outcomes]),
-        "status": np.array([_STATUS[outcome.status] for outcome in outcomes], dtype=np.uint8),
-        "keep": np.array([verdict.keep for verdict in verdicts], dtype=np.uint8),
-        "verdict": np.array([codes.setdefault(verdict.reason, len(codes)) for verdict in verdicts], dtype=np.uint8),
-        "sizes": np.array([len(cast(Any, outcome.rewards)) for outcome in outcomes], dtype=np.int32),
-        "rewards": _joined([outcome.rewards for outcome in outcomes]),
+        "ticket": _integers(tickets),
+        "keep": _bytes([verdict.keep for verdict in verdicts]),
+        "verdict": _bytes(map(codes.__getitem__, reasons)),
+        "sizes": np.array(list(map(len, rewards)), dtype=np.int32),
+        "rewards": _joined(rewards),
     }
-    for name in ("successes", "tokens", "interrupted"):
-        given = [value for outcome in outcomes if (value := getattr(outcome, name)) is not None]
-        if given:
-            columns[f"has_{name}"] = np.array([getattr(o, name) is not None for o in outcomes], dtype=np.uint8)
-            columns[name] = _joined(given)
+    if any(version is not None for version in versions):
+        columns["policy_version"] = _integers(versions)
+    if statuses.count("ok") < len(statuses):
+        columns["status"] = _bytes([_STATUS[status] for status in statuses])
+    for name, given in zip(ROLLOUTS, fields[4:], strict=True):
+        present = [value for value in given if value is not None]
+        if not present:
+            continue
+        if len(present) < len(given):
+            columns[f"has_{name}"] = _bytes([value is not None for value in given])
+        if name == "components":
+            columns["width"] = np.array([0 if value is None else value.shape[1] for value in given], dtype=np.int32)
+        columns[name] = _joined(present)
     values: dict[str, Any] = {"time": time, "reasons": list(codes)}
-    if elsewhere := [place for place, outcome in enumerate(outcomes) if outcome.ticket is None]:
-        rows = [int(cast(int, outcomes[place].index)) for place in elsewhere]
-        names = [[row, pool.key(row), int(pool.codes[row])] for row in rows]
-        values["elsewhere"] = [[place, *name] for place, name in zip(elsewhere, names, strict=True)]
+    if None in tickets:
+        elsewhere = [(place, int(cast(int, o.index))) for place, o in enumerate(outcomes) if o.ticket is None]
+        values["elsewhere"] = [[place, row, pool.key(row), int(pool.codes[row])] for place, row in elsewhere]
     return encode(TOLD, moment, values, columns)
 
 
@@ -86,8 +101,18 @@ def cancelled(moment: int, time: float, tickets: Sequence[int]) -> bytes:
 
 
 def _integers(values: Sequence[int | None]) -> NDArray[np.int64]:
-    return np.array([NONE if value is None else value for value in values], dtype=np.int64)
+    if None in values:
+        values = [NONE if value is None else value for value in values]
+    return np.array(values, dtype=np.int64)
+
+
+def _bytes(values: Iterable[int]) -> NDArray[np.uint8]:
+    return np.frombuffer(bytes(values), dtype=np.uint8)
 
 
 def _joined(columns: Sequence[Any]) -> NDArray[np.float64]:
-    return np.frombuffer(b"".join([np.ascontiguousarray(column).data for column in columns]), dtype=np.float64)
+    try:
+        content = b"".join(columns)
+    except (BufferError, TypeError):  # columns of an array, which are no single block of memory
+        content = b"".join([column.tobytes() for column in columns])
+    return np.frombuffer(content, dtype=np.float64)

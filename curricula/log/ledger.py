@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from curricula.log.arrow import arrow
-from curricula.log.events import CANCELLED, DRAWN, NONE, TOLD
+from curricula.log.events import CANCELLED, DRAWN, NONE, ROLLOUTS, TOLD
 from curricula.log.frames import Frame
 from curricula.log.schema import schema
 from curricula.records import REASONS, STATUSES
-
-_ROLLOUTS = ("successes", "tokens", "interrupted")
 
 
 class OpenDraw(NamedTuple):
@@ -104,23 +102,25 @@ class Ledger:
             )
 
     def _told(self, frame: Frame) -> None:
-        columns = {name: column.tolist() for name, column in frame.columns.items()}
+        columns: dict[str, list[Any]] = {name: column.tolist() for name, column in frame.columns.items()}
         elsewhere = {place: name for place, *name in frame.values.get("elsewhere", [])}
-        starts: dict[str, int] = dict.fromkeys(("rewards", *_ROLLOUTS), 0)
+        starts: dict[str, int] = dict.fromkeys(("rewards", *ROLLOUTS), 0)
 
-        def part(name: str, place: int) -> list[float] | None:
-            if name != "rewards" and not (name in columns and columns[f"has_{name}"][place]):
+        def part(name: str, place: int) -> list[Any] | None:
+            given = columns.get(f"has_{name}")
+            if name not in columns or (given is not None and not given[place]):
                 return None
-            start = starts[name]
-            starts[name] = start + columns["sizes"][place]
-            return columns[name][start : starts[name]]
+            start, width = starts[name], columns["width"][place] if name == "components" else 1
+            starts[name] = stop = start + columns["sizes"][place] * width
+            values = columns[name][start:stop]
+            return [values[at : at + width] for at in range(0, stop - start, width)] if name == "components" else values
 
         for place, ticket in enumerate(columns["ticket"]):
             told: dict[str, Any] = {name: part(name, place) for name in starts}
-            told["status"] = STATUSES[columns["status"][place]]
+            told["status"] = STATUSES[columns["status"][place]] if "status" in columns else "ok"
             told["keep"] = bool(columns["keep"][place])
             told["verdict"] = frame.values["reasons"][columns["verdict"][place]]
-            if (version := columns["policy_version"][place]) != NONE:
+            if "policy_version" in columns and (version := columns["policy_version"][place]) != NONE:
                 told["policy_version"] = version
             draw: OpenDraw | None = None
             if ticket != NONE:

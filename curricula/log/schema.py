@@ -21,7 +21,7 @@ def schema() -> Any:
     told_at, time: when it was told, or given up; `told_at` counts as `asked_at` does, `time` is in Unix seconds.
     status: ok, error, stale, cancelled; expired or open where it was never told.
     keep, verdict: the verdict and its reason.
-    rewards, successes, tokens, interrupted: a value for each rollout.
+    rewards, successes, tokens, interrupted, truncated, trainable, components: for each rollout, as they were told.
     """
     pa = arrow()
     floats = pa.list_(pa.float64())
@@ -53,5 +53,8 @@ def schema() -> Any:
             ("successes", floats),
             ("tokens", floats),
             ("interrupted", floats),
+            ("truncated", floats),
+            ("trainable", floats),
+            ("components", pa.list_(floats)),
         ]
     )

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from curricula.errors import CurriculaValueError
+from curricula.log.events import ROLLOUTS
 from curricula.log.reader import read_log
 from curricula.pool import PromptPool
 from curricula.records import GroupOutcome
@@ -49,7 +50,7 @@ def warm_start(curriculum: "Curriculum", log: "str | os.PathLike[str] | Any") ->
     where, table = "log", cast(Any, log)
     if isinstance(log, (str, os.PathLike)):
         where, table = os.fspath(cast(str, log)), read_log(cast(str, log))
-    columns = ("key", "index", "told_at", "run", "status", "verdict", "rewards", "successes", "tokens")
+    columns = ("key", "index", "told_at", "run", "status", "verdict", "rewards", *ROLLOUTS)
     rows = [row for row in table.select(columns).to_pylist() if row["rewards"] is not None and row["status"] == "ok"]
     # An outcome of a draw that had been given up, or told before, taught nothing then.
     rows = [row for row in rows if row["key"] is not None and row["verdict"] not in ("duplicate", "cancelled")]
@@ -70,7 +71,7 @@ def warm_start(curriculum: "Curriculum", log: "str | os.PathLike[str] | Any") ->
 
 
 def _outcome(row: dict[str, Any], index: int) -> GroupOutcome:
-    return GroupOutcome(None, row["rewards"], successes=row["successes"], tokens=row["tokens"], index=index)
+    return GroupOutcome(None, row["rewards"], index=index, **{name: row[name] for name in ROLLOUTS})
 
 
 def _rows_of(pool: PromptPool, logged: dict[str, int | None]) -> dict[str, int]:

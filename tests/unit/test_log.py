@@ -29,16 +29,24 @@ def test_every_draw_and_outcome_is_a_row(tmp_path: Path) -> None:
     log = open_log(made, tmp_path)
     known = step(made, rng, version=5)
     shaped = made.ask(1, group_size=3)[0]
-    (verdict,) = made.tell(
+    verdict, _ = made.tell(
         [
             GroupOutcome(
-                shaped.ticket, [0.5, np.nan, np.inf], successes=[0, 1, 1], interrupted=[0, 0, 1], policy_version=6
-            )
+                shaped.ticket,
+                [0.5, np.nan, np.inf],
+                successes=[0, 1, 1],
+                interrupted=[0, 0, 1],
+                truncated=[0, 1, 0],
+                trainable=[1, 1, 0],
+                components=[[1, 2], [3, 4], [5, 6]],
+                policy_version=6,
+            ),
+            GroupOutcome(None, np.eye(3)[:, 1], components=np.ones((3, 3)), index=2),
         ]
     )
     log.close()
     rows = read_log(tmp_path).to_pylist()
-    assert len(rows) == 9
+    assert len(rows) == 10
     for row, (draw, outcome) in zip(rows, known, strict=False):
         assert (row["ticket"], row["index"], row["key"]) == (draw.ticket, draw.index, draw.key)
         assert (row["environment"], row["propensity"], row["reason"]) == (
@@ -54,7 +62,10 @@ def test_every_draw_and_outcome_is_a_row(tmp_path: Path) -> None:
         assert row["successes"] is None
         assert row["share"] == pytest.approx(0.5)
         assert (row["belief_mean"], row["time"] >= row["asked_time"]) == (pytest.approx(0.5), True)
-    last = rows[-1]
+    last, other = rows[-2:]
+    assert (last["truncated"], last["trainable"]) == ([0, 1, 0], [1, 1, 0])
+    assert (last["components"], other["components"]) == ([[1, 2], [3, 4], [5, 6]], [[1, 1, 1]] * 3)
+    assert (other["rewards"], other["key"], other["successes"], other["truncated"]) == ([0, 1, 0], "k2", None, None)
     assert (last["keep"], last["verdict"], last["policy_version"]) == (verdict.keep, verdict.reason, 6)
     assert last["rewards"][0] == 0.5
     assert np.isnan(last["rewards"][1])
