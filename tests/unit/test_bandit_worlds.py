@@ -152,5 +152,6 @@ def test_fixed_shares_are_said_at_the_start(caplog):
     mix = {"curriculum": {"bandit": "quotas"}, "environments": {"a": {"weight": 3}, "b": {"weight": 1}}}
     Curriculum(PromptPool(["a"] * 10 + ["b"] * 30), mix)
     assert caplog.records[0].getMessage() == (
-        "base mix of 40 prompts, bandit quotas: a 0.75 (share 0.75, floor 0, cap 1), b 0.25 (share 0.25, floor 0, cap 1)"
+        "base mix of 40 prompts, bandit quotas: "
+        "a 0.75 (share 0.75, floor 0, cap 1), b 0.25 (share 0.25, floor 0, cap 1)"
     )
