@@ -64,7 +64,7 @@ class LearningProgress:
             )
         elif not self._said:
             self._said = True
-            _logger.warning(
+            _logger.info(
                 "learning progress is measured on success rates, and these rewards are none: environments are valued "
                 "by their informative groups; tell successes, or set success.threshold or success.range"
             )
