@@ -37,7 +37,7 @@ class EnvironmentLaw:
     unlearnable: float = 0.0
     correlation: float = 0.5
     tokens: float = 200.0
-    tokens_spread: float = 0.5
+    tokens_spread: float = 0.0
     rate: float = 0.1
     weight: float | None = None
 
@@ -143,6 +143,12 @@ class Law:
     def names(self) -> tuple[str, ...]:
         """Names of the environments, in order."""
         return tuple(environment.name for environment in self.environments)
+
+    @property
+    def costs_differ(self) -> bool:
+        """Whether some prompts cost more tokens than others, so that a budget is one of tokens."""
+        costs = {environment.tokens for environment in self.environments}
+        return len(costs) > 1 or any(environment.tokens_spread > 0.0 for environment in self.environments)
 
     @cached_property
     def base_E(self) -> Floats:

@@ -79,6 +79,7 @@ class CurriculumRule:
         group_size: Rollouts per group.
         config: The mix; None takes every default.
         seed: Of the curriculum.
+        tokens: Whether it is told what rollouts cost.
     """
 
     def __init__(
@@ -87,8 +88,11 @@ class CurriculumRule:
         group_size: int,
         config: CurriculumConfig | Mapping[str, Any] | None = None,
         seed: int = 0,
+        *,
+        tokens: bool = True,
     ) -> None:
         self.curriculum = Curriculum(pool, config, seed=seed)
+        self._tells_tokens = tokens
         self._group_size, self._tickets = group_size, list[int]()
 
     def choose(self, n: int) -> Rows:
@@ -99,5 +103,6 @@ class CurriculumRule:
 
     def observe(self, rows: Rows, successes_KG: Floats, tokens_KG: Floats) -> None:
         """Tells."""
-        groups = zip(self._tickets, successes_KG, tokens_KG, strict=True)
-        self.curriculum.tell([GroupOutcome(ticket, rewards, tokens=tokens) for ticket, rewards, tokens in groups])
+        costs = tokens_KG if self._tells_tokens else [None] * len(rows)
+        groups = zip(self._tickets, successes_KG, costs, strict=True)
+        self.curriculum.tell([GroupOutcome(ticket, rewards, tokens=cost) for ticket, rewards, cost in groups])

@@ -136,7 +136,7 @@ def random_law(rng: np.random.Generator, steps: int = 150) -> Law:
                 unlearnable=float(rng.uniform(0, 0.3)),
                 correlation=float(correlation),
                 tokens=100.0 * float(dearest ** rng.uniform(0.0, 1.0)),
-                tokens_spread=float(rng.uniform(0, 0.5)),
+                tokens_spread=float(rng.uniform(0.0, 0.5)) if dearest > 1.0 else 0.0,
             )
         )
     chained = count > 1 and rng.random() < 0.25
