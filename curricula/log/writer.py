@@ -193,10 +193,7 @@ class OutcomeLog:
         if self._run is None:
             return
         if self._journal is not None:
-            try:
-                self._journal.close()
-            except OSError as error:
-                _logger.error("%s: %s could not be flushed (%s)", self.folder, self._journal.path.name, error)
+            self._journal.close()
             self._journal, self._rows = None, 0
         self._wait()
         run, folder = self._run, self.folder
