@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.config import SelectionConfig
+from curricula.filters import chance_rates, holds_back
 from curricula.learner import Learner
 from curricula.pool import PromptPool
 from curricula.records import Reason
@@ -14,6 +15,7 @@ from curricula.sampling import (
     alike,
     allocate,
     draw_weights,
+    even_parts,
     inclusion_probabilities,
     sample_range,
     systematic,
@@ -58,6 +60,7 @@ class Planner:
 
     def __init__(self, pool: PromptPool, config: SelectionConfig) -> None:
         self.pool, self.config = pool, config
+        self._holds = holds_back(config.filters)
 
     def plan(
         self,
@@ -96,23 +99,42 @@ class Planner:
 
     def chances(self, scores_EM: Floats, counts_E: Ints, sizes_E: Ints) -> Floats:
         """Probability that each candidate is drawn, shape (E, M), for scores padded with `PADDING`."""
+        even = even_parts(scores_EM, counts_E, sizes_E, self.config.probe)
+        if even is not None:
+            scores_EM = np.where(scores_EM > PADDING, np.maximum(scores_EM, 0.0), PADDING)
         weights = draw_weights(scores_EM, counts_E, self.config.temperature)
-        return inclusion_probabilities(weights, counts_E, sizes_E, self.config.probe)
+        return inclusion_probabilities(weights, counts_E, sizes_E, self.config.probe, even)
 
     def scores(self, positions: Ints, group_size: int, learner: Learner) -> Floats:
-        """What each of these positions is worth as a candidate, shape (M,)."""
+        """What each of these positions is worth as a candidate, shape (M,); minus its rate where it is held back."""
         return self._score(positions, group_size, learner).scores
 
     def _score(self, positions: Ints, group_size: int, learner: Learner) -> Candidates:
         objective, rows = self.config.objective, self.pool.rows(positions)
         means, scores = learner.beliefs.assess(rows, group_size, objective.normaliser)
+        held = self._held_back(rows, group_size, means, scores, learner)
         if objective.type == "uniform":
             scores = np.ones(rows.size)
         elif learner.rule.mode == "informative":
             scores = means
         if objective.type == "signal_per_token":
             scores = scores / learner.costs.prompts(rows)
+        if held is not None:
+            scores = np.where(held < 1.0, -held, scores)
         return Candidates(positions, rows, means, scores, ~learner.beliefs.seen(rows))
+
+    def _held_back(
+        self, rows: Ints, group_size: int, means: Floats, signals: Floats, learner: Learner
+    ) -> Floats | None:
+        """Rate at which each prompt is drawn by chance, shape (M,), 1 where it is not held back; None where none is."""
+        if not self._holds:
+            return None
+        if learner.rule.mode == "informative":
+            # What is believed is the chance of an informative group; there is no pass rate to cap.
+            return chance_rates(np.zeros(rows.size), means, self.config.filters)
+        if self.config.objective.normaliser != "group":
+            signals = learner.beliefs.assess(rows, group_size, "group").signals
+        return chance_rates(means, signals, self.config.filters)
 
     def _choose(
         self, codes: list[int], counts: Ints, sizes: Ints, free: Ints, candidates: Candidates, rng: np.random.Generator
@@ -121,7 +143,7 @@ class Planner:
         config = self.config
         starts = sizes.cumsum() - sizes
         place = np.empty(int(counts.sum()), dtype=np.int64)
-        chance = np.empty(place.size)
+        chance, evenness = np.empty(place.size), np.ones(place.size)
         ends = counts.cumsum()
         for part in alike(sizes):
             count_P, size_P = counts[part], sizes[part]
@@ -138,9 +160,11 @@ class Planner:
             where = np.arange(drawn.size) + np.repeat(ends[part] - count_P.cumsum(), count_P)
             place[where] = starts[part][row] + column
             chance[where] = chances.ravel()[drawn]
+            if (even := even_parts(scores, count_P, size_P, config.probe)) is not None:
+                evenness[where] = even.ravel()[drawn]
         rate = np.repeat(counts / sizes, counts)
         # Which part of its probability a draw came from is a coin of exactly that bias.
-        evenly = rng.random(place.size) * chance < config.probe * rate
+        evenly = rng.random(place.size) * chance < config.probe * rate * evenness
         reasons = (candidates.unseen[place].tolist(), evenly.tolist(), (candidates.means[place] > _MASTERED).tolist())
         columns = (
             candidates.rows[place].tolist(),

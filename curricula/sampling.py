@@ -14,7 +14,10 @@ _LEAST_WEIGHT = 1e-9
 _SMALL = 4096  # numbers that cost no more than the calls that work on them
 
 PADDING = -1.0
-"""Score of a place that holds no candidate: environments with fewer candidates than others are padded with it."""
+"""Score of a place that holds no candidate: environments with fewer candidates than others are padded with it.
+
+Scores between it and 0 are those of candidates that are held back: the negative of their rate, see `even_parts`.
+"""
 
 
 def draw_weights(scores_EM: Floats, counts_E: Ints, temperature: float) -> Floats:
@@ -46,18 +49,58 @@ def draw_weights(scores_EM: Floats, counts_E: Ints, temperature: float) -> Float
     if not (threshold > 0.0).all():
         flat = np.where(scores_EM > 0.0, 1.0, _LEAST_WEIGHT)
         weights = np.where(threshold > 0.0, weights, flat)
-    weights[scores_EM < 0.0] = 0.0
+    weights[scores_EM <= PADDING] = 0.0
     return weights
 
 
-def inclusion_probabilities(weights_EM: Floats, counts_E: Ints, sizes_E: Ints, probe: float) -> Floats:
-    """Inclusion probabilities that sum to `count` in each row: (1 - probe) min(1, c w) + probe count / size.
+def even_parts(scores_EM: Floats, counts_E: Ints, sizes_E: Ints, probe: float) -> Floats | None:
+    """What each candidate has of the draws that are spread by chance, where 1 is an even part; None where all have it.
+
+    One that is held back at a rate r (its score is -r) has min(1, r / probe), so that with `probe` of the draws spread
+    by chance it is drawn at r of an even rate. What is left goes evenly to the others, and back to those held back
+    where no other can take more.
+
+    Args:
+        scores_EM: Shape (E, M); `PADDING` where there is no candidate.
+        counts_E: Shape (E,), draws to make in each row.
+        sizes_E: Shape (E,), candidates in each row.
+        probe: Fraction of the draws that is spread by chance, in (0, 1].
+
+    Returns:
+        Shape (E, M), of sum `size` in each row, and 0 where there is no candidate.
+
+    >>> even_parts(np.array([[-0.02, 1.0, 3.0, -0.02]]), np.array([1]), np.array([4]), 0.05)
+    array([[0.4, 1.6, 1.6, 0.4]])
+    """
+    held = (scores_EM < 0.0) & (scores_EM > PADDING)
+    if not held.any():
+        return None
+    free = scores_EM >= 0.0
+    parts = np.where(held, np.minimum(-scores_EM / probe, 1.0), 0.0)
+    left = sizes_E - parts.sum(axis=1)
+    others = np.maximum(free.sum(axis=1), 1)
+    # No candidate can be drawn more than once.
+    each = np.minimum(left / others, sizes_E / counts_E)
+    parts[free] = np.broadcast_to(each[:, None], parts.shape)[free]
+    taken = np.where(free, parts, 0.0).sum(axis=1)
+    back = np.where(held, parts, 0.0).sum(axis=1)
+    scale = np.where(back > 0.0, (sizes_E - taken) / np.maximum(back, 1e-300), 1.0)
+    parts = np.where(held, parts * scale[:, None], parts)
+    crowded = (parts.max(axis=1) * counts_E > sizes_E * (1.0 + 1e-9))[:, None]
+    return np.where(crowded, (scores_EM > PADDING) * 1.0, parts)
+
+
+def inclusion_probabilities(
+    weights_EM: Floats, counts_E: Ints, sizes_E: Ints, probe: float, even_EM: Floats | None = None
+) -> Floats:
+    """Inclusion probabilities that sum to `count` in each row: (1 - probe) min(1, c w) + probe count e / size.
 
     Args:
         weights_EM: Shape (E, M), positive, and 0 where there is no candidate.
         counts_E: Shape (E,), draws to make in each row, 1 to its size.
         sizes_E: Shape (E,), candidates in each row.
         probe: Fraction of the draws that is spread evenly, in (0, 1].
+        even_EM: Shape (E, M), e above, each candidate's part of those; None where all have 1.
 
     Returns:
         Shape (E, M), in (0, 1], and 0 where there is no candidate.
@@ -79,7 +122,8 @@ def inclusion_probabilities(weights_EM: Floats, counts_E: Ints, sizes_E: Ints, p
     scale = (left[rows, first] / rest[rows, first])[:, None]
     chance = np.minimum(scale * weights_EM, 1.0)
     chance *= 1.0 - probe
-    chance += (probe * counts_E / sizes_E)[:, None]
+    even = (probe * counts_E / sizes_E)[:, None]
+    chance += even if even_EM is None else even * even_EM
     chance[(counts_E >= sizes_E)[:, None] & (weights_EM > 0.0)] = 1.0
     chance[weights_EM <= 0.0] = 0.0
     return chance

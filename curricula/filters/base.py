@@ -1,12 +1,12 @@
 """What every filter sees and answers: after generation, which groups to drop; before it, which prompts to hold back."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
 Judgement = Literal["informative", "unfiltered", "zero_variance", "overlong", "single", "no_signal", "unscorable"]
 """What became of a scored group; the first two are trained on."""
