@@ -29,11 +29,13 @@ class InformedFilter:
     Args:
         world: Whose law, rows and features it is told; it reads nothing else of it.
         per_token: Whether signal is divided by the expected tokens, the posterior mean of a lognormal.
+        worth: Whether it is multiplied by what signal in the prompt's environment adds to held-out success: then the
+            filter knows which environments to learn, too, which no rule is told.
     """
 
-    def __init__(self, world: World, per_token: bool = False) -> None:
+    def __init__(self, world: World, per_token: bool = False, worth: bool = False) -> None:
         self.law, self.codes_N = world.law, world.codes_N
-        self._per_token, self._count = per_token, len(world.law.environments)
+        self._per_token, self._worth, self._count = per_token, worth, len(world.law.environments)
         self.ability_E: Floats = np.zeros(self._count)
         self.variance_E: Floats = np.zeros(self._count)
         self._falls_E: Floats = np.zeros(self._count)
@@ -88,6 +90,8 @@ class InformedFilter:
         value = self.signal()
         if self._per_token:
             value = value * np.exp(-self._log_cost_N - 0.5 / self._cost_precision_N)
+        if self._worth:
+            value = value * self.law.worth(self.ability_E)[self.codes_N]
         return np.argpartition(-value, n - 1)[:n]
 
     def observe(self, rows: Rows, successes_KG: Floats, tokens_KG: Floats) -> None:

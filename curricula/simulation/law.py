@@ -186,6 +186,16 @@ class Law:
         gained = rate_E * self.factors(ability_E) * (self.transfer_EE @ signal_E)
         return ability_E + gained - self.forgetting * np.maximum(ability_E, 0.0) * np.exp(-kept_E)
 
+    def worth(self, ability_E: Floats) -> Floats:
+        """What a unit of signal in each environment adds to held-out success under the base mix, shape (E,).
+
+        d success_e / d A_e is the expected p(1-p) of the environment, so f is worth
+        sum over e of base_e E_e[p(1-p)] rate_e factor_e transfer_ef.
+        """
+        rate_E = np.array([environment.rate for environment in self.environments])
+        gained_E = self.base_E * self.expect("signal", ability_E) * rate_E * self.factors(ability_E)
+        return gained_E @ self.transfer_EE
+
     def bonus(self, visits: NDArray[np.int64]) -> Floats:
         """Logits of memorisation after so many visits: memorisation * (1 - 2^-visits)."""
         return self.memorisation * (1.0 - np.exp2(-visits.astype(np.float64)))

@@ -54,10 +54,11 @@ class Oracle:
     Args:
         world: The world it looks into.
         per_token: Whether p(1-p) is divided by the prompt's mean tokens.
+        worth: Whether it is multiplied by what signal in the prompt's environment adds to held-out success.
     """
 
-    def __init__(self, world: World, per_token: bool = False) -> None:
-        self._world, self._per_token = world, per_token
+    def __init__(self, world: World, per_token: bool = False, worth: bool = False) -> None:
+        self._world, self._per_token, self._worth = world, per_token, worth
 
     def choose(self, n: int) -> Rows:
         """The n best rows."""
@@ -65,6 +66,8 @@ class Oracle:
         value = rate * (1.0 - rate)
         if self._per_token:
             value = value / self._world.cost_N
+        if self._worth:
+            value = value * self._world.law.worth(self._world.ability_E)[self._world.codes_N]
         return np.argpartition(-value, n - 1)[:n]
 
     def observe(self, rows: Rows, successes_KG: Floats, tokens_KG: Floats) -> None:

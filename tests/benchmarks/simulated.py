@@ -5,7 +5,8 @@
 The gain of a rule is what uniform needed for its final held-out success over what the rule needed for the same: in
 rollouts, in tokens where costs differ. Gains are geometric means over paired seeds (same prompts, same drift) with
 95% limits from Student's t on their logarithms; a share of the informed filter's gain is (g - 1) / (g_informed - 1),
-with limits from a bootstrap over seeds.
+with limits from a bootstrap over seeds. The references with "worth" are told what signal in an environment adds to
+held-out success as well: they show what is to be gained between environments, which p(1-p) does not see.
 """
 
 import argparse
@@ -58,6 +59,8 @@ def makers(mixes: Sequence[str]) -> dict[str, Maker]:
     rules: dict[str, Maker] = {
         "oracle": lambda world, budget, seed: Oracle(world, budget == "tokens"),
         "informed": lambda world, budget, seed: InformedFilter(world, budget == "tokens"),
+        "oracle_worth": lambda world, budget, seed: Oracle(world, budget == "tokens", worth=True),
+        "informed_worth": lambda world, budget, seed: InformedFilter(world, budget == "tokens", worth=True),
         "curriculum": curriculum({}),
     }
     rules |= {Path(mix).stem: curriculum(load_mix(mix).model_dump(exclude_unset=True)) for mix in mixes}
@@ -142,7 +145,7 @@ def summarise(results: Mapping[str, Sequence[dict[str, dict[str, float]]]]) -> d
         for name in runs[0]:
             gains = [run[name]["gain"] for run in runs]
             entry: dict[str, Any] = {"gain": geometric(gains)._asdict(), "gains": gains}
-            if informed is not None and name not in (BASE, "informed", "oracle"):
+            if informed is not None and name not in (BASE, "informed", "oracle", "oracle_worth"):
                 entry["share"] = share(gains, informed, rng)._asdict()
             for figure in ("kept", "visited", "seconds"):
                 entry[figure] = float(np.mean([run[name].get(figure, 0.0) for run in runs]))

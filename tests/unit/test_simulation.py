@@ -60,6 +60,15 @@ def test_ability_grows_by_the_equation():
     np.testing.assert_allclose(world.ability_E, np.array([1.0, 0.2]) + gained - lost)
 
 
+def test_worth_is_the_slope_of_held_out_success():
+    ability = np.array([0.5, 0.3])
+    law = Law(TWO.environments, transfer=0.25, prerequisites=TWO.prerequisites)
+    for code in range(2):
+        grown = law.grow(ability, 1e-5 * np.eye(2)[code], np.zeros(2))
+        slope = law.base_E @ (law.expect("success", grown) - law.expect("success", ability)) / 1e-5
+        assert law.worth(ability)[code] == pytest.approx(slope, rel=1e-3)
+
+
 def test_memorisation_regression_and_unlearnable_prompts():
     law = Law(ONE.environments, regressions=(Regression(0, 2, 1.5),), memorisation=1.0)
     world = World(law, 0)
