@@ -90,6 +90,21 @@ def nan_reward(folder: Path) -> None:
     assert sum(metrics[f"{name}/zero_variance"] for name in sampler.curriculum.pool.environments) == 0
 
 
+def no_token(folder: Path) -> None:
+    host = trainer(folder, max_steps=1, mask_truncated_completions=True, max_completion_length=1)
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    metrics = sampler.metrics()
+    assert sum(metrics[f"{name}/no_signal"] for name in sampler.curriculum.pool.environments) > 0
+
+
+def refill(folder: Path) -> None:
+    host = trainer(folder, max_steps=2, per_device_train_batch_size=16)
+    sampler = CurriculumSampler({"refill": {"rounds": 2}}).attach(host)
+    host.train()
+    assert sampler.metrics()["told"] > 8
+
+
 def twice(folder: Path) -> None:
     CurriculumSampler().attach(attach(folder).trainer)
 
@@ -142,6 +157,11 @@ CASES = {
     "attach-rloo": rloo,
     "attach-after-detach": after_detach,
     "attach-nan-reward": nan_reward,
+    "attach-no-token": no_token,
+    "attach-refill": refill,
+    "attach-refill-normalised": lambda folder: CurriculumSampler({"refill": {"rounds": 1}}).attach(
+        trainer(folder, RLOOTrainer, normalize_advantages=True)
+    ),
     "attach-twice": twice,
     "attach-sampler-twice": sampler_twice,
     "attach-other-trainer": other_trainer,
