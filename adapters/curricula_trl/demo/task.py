@@ -5,6 +5,7 @@ more digits, the harder. One environment has an answer key that belongs to other
 with scraped data: nothing can be learned from it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,22 +74,23 @@ def random_digits(generator: np.random.Generator, count: int) -> str:
     return "".join(map(str, generator.integers(0, 10, count)))
 
 
-def build_pools(seed: int, held_out: int = 128) -> tuple[Dataset, Dataset]:
+def build_pools(seed: int, held_out: int = 128, mix: Sequence[Environment] = MIX) -> tuple[Dataset, Dataset]:
     """The training pool and the held-out prompts; no prompt is in both, nor twice in one.
 
     Args:
         seed: Seed of the prompts.
         held_out: Number of held-out prompts per environment.
+        mix: The environments.
 
     Returns:
         Two data sets with the columns prompt, answer and environment; the rows of an environment are
-        adjacent, in the order of `MIX`.
+        adjacent, in the order of `mix`.
     """
     generator = np.random.default_rng([seed, 1])
     taken: set[str] = set()
     train: list[dict[str, str]] = []
     held: list[dict[str, str]] = []
-    for environment in MIX:
+    for environment in mix:
         rows = _rows(environment, environment.size + held_out, generator, taken)
         held += rows[:held_out]
         train += rows[held_out:]
