@@ -210,9 +210,8 @@ def benchmark(pools: Sequence[str], seeds: Sequence[int], steps: int, warm: int 
 
 def table(report: dict[str, Any]) -> str:
     """One line for each arm on each pool."""
-    lines = [
-        f"{'pool':<10}{'arm':<12}{'rollouts, of uniform':>24}{'final accuracy':>16}{'difference':>26}{'informative':>13}"
-    ]
+    titles = ("rollouts, of uniform", "final accuracy", "difference", "informative")
+    lines = [f"{'pool':<10}{'arm':<12}{titles[0]:>24}{titles[1]:>16}{titles[2]:>26}{titles[3]:>13}"]
     for pool, entry in report.items():
         for arm, figures in entry["arms"].items():
             spent = Interval(**figures["ratio"])
