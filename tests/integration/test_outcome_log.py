@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host import Trace, trainer
+from host import Trace, dataset, trainer
 
-from curricula import read_log
+from curricula import GroupOutcome, read_log
 from curricula.config import load_mix
 from curricula_trl import CurriculumSampler
 
@@ -76,3 +76,25 @@ def test_a_run_that_fails_leaves_a_log_that_can_be_read(tmp_path: Path) -> None:
 def test_the_log_starts_at_the_folder_of_the_mix(tmp_path: Path) -> None:
     (tmp_path / "mix.yaml").write_text("log: logs/one", encoding="utf-8")
     assert load_mix(tmp_path / "mix.yaml").log_folder == tmp_path / "logs" / "one"
+
+
+def test_a_run_starts_warm_from_the_log_of_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="curricula")
+    run(tmp_path)
+    known = {row["key"] for row in logged(tmp_path)}
+    sampler = CurriculumSampler(warm_start=tmp_path / "outcomes-of-it").attach(trainer(tmp_path / "second"))
+    assert f"warm start: 12 outcomes of {len(known)} prompts from" in caplog.text
+    assert sampler.metrics()["coverage"] == len(known) / 80
+    assert sampler.metrics()["told"] == 0
+    sampler.trainer.train()
+    assert sampler.metrics()["told"] == 8
+
+
+def test_a_sampler_by_hand_logs_too(tmp_path: Path) -> None:
+    sampler = CurriculumSampler({"log": str(tmp_path / "log")}, dataset=dataset(), batch_size=4, group_size=4)
+    epoch = iter(sampler)
+    drawn = [next(epoch) for _ in range(4)]
+    sampler.tell([GroupOutcome(None, [0, 1, 1, 0], index=index) for index in drawn])
+    rows = read_log(tmp_path / "log").to_pylist()
+    assert [(row["index"], row["verdict"]) for row in rows] == [(index, "informative") for index in drawn]
+    assert all(row["propensity"] > 0 for row in rows)
