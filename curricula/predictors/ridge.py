@@ -56,7 +56,8 @@ class Ridge:
         targets, weights = logits(passed, tried, offsets)
         z: Floats = np.concatenate([vectors_KD, np.ones((rows.size, 1))], axis=1)
         if self._products_Z.size == 0:
-            self._squares_ZZ, self._products_Z = np.zeros((z.shape[1], z.shape[1])), np.zeros(z.shape[1])
+            width = int(z.shape[1])
+            self._squares_ZZ, self._products_Z = np.zeros((width, width)), np.zeros(width)
         fade = self._forgetting**rows.size
         self._squares_ZZ = fade * self._squares_ZZ + z.T @ (z * weights[:, None])
         self._products_Z = fade * self._products_Z + np.asarray(z.T @ (weights * targets), np.float64)

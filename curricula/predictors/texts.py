@@ -54,11 +54,10 @@ class HashedTexts:
         if not rows:
             return {}
         if self._vectorizer is None:
-            from sklearn.feature_extraction.text import HashingVectorizer  # pyright: ignore[reportMissingTypeStubs]
+            from sklearn.feature_extraction import text  # pyright: ignore[reportMissingTypeStubs]
 
-            self._vectorizer = HashingVectorizer(
-                n_features=self.buckets, ngram_range=(1, 2), norm=None, dtype=np.float32
-            )
+            make = cast(Any, text).HashingVectorizer
+            self._vectorizer = make(n_features=self.buckets, ngram_range=(1, 2), norm=None, dtype=np.float32)
         texts = [texts_of(self._texts, row, row + 1)[0][:_MOST_CHARACTERS] for row in rows]
         hashed = self._vectorizer.transform(texts)
         data = np.sign(hashed.data) * np.log1p(np.abs(hashed.data))

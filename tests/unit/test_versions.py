@@ -23,7 +23,7 @@ def test_the_table_is_that_of_the_extras(extra: str) -> None:
     assert {host: declared[host] for host in TESTED[extra]} == TESTED[extra]
 
 
-@pytest.mark.parametrize("extra", ["trl", "mlflow", "envs", "cli"])
+@pytest.mark.parametrize("extra", ["trl", "mlflow", "transformers", "envs", "cli"])
 def test_what_is_installed_here_is_what_was_tested(extra: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
