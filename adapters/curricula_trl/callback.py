@@ -11,7 +11,8 @@ from transformers import TrainerCallback
 from curricula import CurriculaRuntimeError
 from curricula.config import resolved, share_bounds
 from curricula.tracking import Tracker, load_trackers
-from curricula_trl.binding import FOLDER, Binding
+from curricula_trl.binding import Binding
+from curricula_trl.saving import FOLDER
 
 logger = logging.getLogger("curricula")
 

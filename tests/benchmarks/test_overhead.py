@@ -48,7 +48,7 @@ def test_added_time_is_below_one_percent_of_a_step(tmp_path: Path, monkeypatch: 
 
         return call
 
-    for name in ("bind", "capture", "observe", "ask_ahead", "metrics"):
+    for name in ("_bind", "capture", "_observe", "ask_ahead", "metrics"):
         monkeypatch.setattr(Binding, name, timed(getattr(Binding, name)))
 
     class Timed(GRPOTrainer):

@@ -1,0 +1,91 @@
+"""What TRL scored in a round: taken where it computes rewards, checked, and put together over the ranks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from curricula import CurriculaValueError
+from curricula_trl.ranks import Ranks
+from curricula_trl.rounds import Scores, truncated
+
+
+class Captured:
+    """The rewards of one round, and this rank's completions.
+
+    Args:
+        bound: The rows that this rank was given to generate for.
+    """
+
+    def __init__(self, bound: list[dict[str, Any]]) -> None:
+        self._bound = bound
+        self._are_ours = False
+        self._rewards: torch.Tensor | None = None
+        self._lengths: list[int] = []
+        self._completion_ids: Sequence[Sequence[int]] = []
+
+    def take(self, inputs: Sequence[Any], rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]) -> None:
+        """Keeps a round's gathered rewards, shape (B, functions) in global order, and this rank's lengths."""
+        self._are_ours = len(inputs) == len(self._bound) and all(
+            mine is theirs for mine, theirs in zip(self._bound, inputs, strict=True)
+        )
+        self._rewards = rewards
+        self._lengths = [len(ids) for ids in completion_ids]
+        self._completion_ids = completion_ids
+
+    def check(self, trainer: Any, output: dict[str, Any], may_reorder: bool) -> None:
+        """Makes sure that what was scored is what was asked for, and is what is returned.
+
+        Raises:
+            CurriculaValueError: The trainer generates in a way of its own.
+        """
+        name = type(trainer).__name__
+        if self._rewards is None:
+            raise CurriculaValueError(
+                f"{name} generated without calling _calculate_rewards; the curriculum learns from its rewards. "
+                "Call TRL's method in your subclass, or detach()"
+            )
+        if not self._are_ours:
+            raise CurriculaValueError(
+                f"{name} generated for other prompts than the curriculum drew: its _generate_and_score_completions "
+                "replaces the rows it is given. Pass them on, or detach()"
+            )
+        if may_reorder and not _same_rows(output["completion_ids"], self._completion_ids):
+            raise CurriculaValueError(
+                f"{name}._generate_and_score_completions returns other rows than were scored, or in another order; "
+                "the curriculum cannot tell which group they belong to. Keep TRL's rows, or detach()"
+            )
+
+    def scores(self, trainer: Any, output: dict[str, Any], ranks: Ranks, sees_truncated: bool) -> Scores:
+        """What came of the rollouts of all ranks; whether they were cut off only where that is asked for."""
+        assert self._rewards is not None
+        rows = len(self._lengths)
+        masked = trainer.mask_truncated_completions or "tool_mask" in output
+        told = [np.array(self._lengths), np.ones(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)]
+        if "tool_mask" in output:
+            told[0] = _generated_tokens(output, self._lengths).cpu().numpy()
+        if masked:
+            told[1] = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1).long().cpu().numpy()
+        if sees_truncated:
+            told[2] = np.array(truncated(trainer, self._completion_ids), dtype=np.int64)
+        if ranks.world_size > 1:
+            table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
+            told = list(ranks.gather(table).cpu().numpy().T)
+        columns = self._rewards.detach().to("cpu", torch.float64).numpy()
+        return Scores(columns, told[0], told[1] != 0, told[2] != 0)
+
+
+def _same_rows(ids: torch.Tensor, lists: Sequence[Sequence[int]]) -> bool:
+    return len(ids) == len(lists) and all(
+        row[: len(tokens)] == list(tokens) for row, tokens in zip(ids.tolist(), lists, strict=True)
+    )
+
+
+def _generated_tokens(output: dict[str, Any], lengths: Sequence[int]) -> torch.Tensor:
+    """Tokens that the policy generated, shape (B,): what tools put in between is not counted."""
+    device = output["completion_ids"].device
+    tokens = torch.tensor(lengths, dtype=torch.int64, device=device)
+    if (tool_mask := output.get("tool_mask")) is not None:
+        tokens -= ((tool_mask == 0) & (output["completion_mask"] != 0)).sum(dim=1)
+    return tokens
