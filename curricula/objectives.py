@@ -56,6 +56,19 @@ def group_signal(alpha: Floats, beta: Floats, group_size: int) -> Floats:
     return mixed
 
 
+def signal_of_rates(rate: Floats, group_size: int, normaliser: Normaliser) -> Floats:
+    """Signal of a group whose pass rate is known, elementwise.
+
+    (G - 1) p (1 - p) under a batch-level normaliser, 1 - p^G - (1 - p)^G under a group-level one.
+
+    >>> signal_of_rates(np.array([0.5]), 5, "batch")
+    array([1.])
+    """
+    if normaliser == "batch":
+        return (group_size - 1) * rate * (1.0 - rate)
+    return 1.0 - rate**group_size - (1.0 - rate) ** group_size
+
+
 def expected_signal(alpha: Floats, beta: Floats, group_size: int, normaliser: Normaliser) -> Floats:
     """Signal of a group under the trainer's normaliser of advantages, shape (M,)."""
     signal = batch_signal if normaliser == "batch" else group_signal

@@ -16,7 +16,7 @@ from curricula.config.bandit import (
     ThompsonConfig,
     UcbConfig,
 )
-from curricula.config.belief import ArcsineKalmanConfig, BeliefConfig, DecayedBetaConfig
+from curricula.config.belief import ArcsineKalmanConfig, BeliefConfig, DecayedBetaConfig, HierarchicalConfig
 from curricula.config.launcher import launcher_keys
 from curricula.config.load import as_config, load_mix
 from curricula.config.schema import (
@@ -50,6 +50,7 @@ __all__ = [
     "Exp3SConfig",
     "FilterConfig",
     "FixedConfig",
+    "HierarchicalConfig",
     "InformativeConfig",
     "LearnedConfig",
     "LearningProgressConfig",

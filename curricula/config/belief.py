@@ -8,6 +8,20 @@ from pydantic import BeforeValidator, Field
 from curricula.config.section import Section
 
 
+class HierarchicalConfig(Section):
+    """Ability of the environment plus deviation of the prompt, in logits.
+
+    Evidence ages by a variance of `drift` times the squared move of the ability since, plus `ageing` for every ask
+    since, and is raised to the power `memory` at each visit. `noise` is the variance that a batch adds to an ability.
+    """
+
+    type: Literal["hierarchical"] = "hierarchical"
+    drift: Annotated[float, Field(ge=0, le=10)] = 0.08
+    ageing: Annotated[float, Field(ge=0, le=1)] = 0.002
+    memory: Annotated[float, Field(gt=0, le=1)] = 0.9
+    noise: Annotated[float, Field(ge=1e-9, le=1)] = 0.003
+
+
 class DecayedBetaConfig(Section):
     """Beta posteriors; `decay` is of a prompt's evidence per visit, `strength` of its environment's mean in it."""
 
@@ -33,9 +47,9 @@ def _typed(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     given = cast("Mapping[Any, Any]", value)
-    return given if given.get("type") is not None else {**given, "type": "decayed_beta"}
+    return given if given.get("type") is not None else {**given, "type": "hierarchical"}
 
 
-BeliefConfig = DecayedBetaConfig | ArcsineKalmanConfig
+BeliefConfig = HierarchicalConfig | DecayedBetaConfig | ArcsineKalmanConfig
 AnyBelief = Annotated[BeliefConfig, Field(discriminator="type"), BeforeValidator(_typed)]
 """A belief's name, or a mapping of its name as `type` and its parameters; without a type, the default's."""

@@ -1,0 +1,95 @@
+"""The ability of the policy in each environment, filtered from its groups."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.beliefs.grid import rates
+from curricula.stateful import Reader
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+_PRIOR_VARIANCE = 1.5**2
+_ROUNDS = 3
+_LONGEST_STEP = 1.5
+_LEAST_PART = 0.1
+_SURPRISE = 3.0
+_SMALL = 1e-9
+
+
+class Abilities:
+    """Normal densities of the abilities, in logits.
+
+    From one batch to the next A ~ N(A, C + Q). A batch of groups (k_j, n_j) of prompts with posteriors pi_j before it
+    has the log-likelihood
+
+        sum_j log sum_d pi_j(d) p(A, d)^k_j (1 - p(A, d))^(n_j - k_j),   p(A, d) = sigmoid(A + d)
+
+    whose maximum with the prior is found by Newton steps; C is the inverse of the observed information at it (Louis,
+    JRSS B 1982). Since pi_j holds what was known when the prompt was chosen, choosing brings no bias. A move of more
+    than 3 standard deviations says that the ability jumped: the prior is widened to the size of the jump, so that the
+    next batch decides.
+    """
+
+    def __init__(self, environments: int, noise: float) -> None:
+        self.noise = noise
+        self.mean_E: Floats = np.zeros(environments)
+        self.variance_E: Floats = np.full(environments, _PRIOR_VARIANCE)
+
+    def update(self, codes_K: Codes, prior_KN: Floats, passed_K: Floats, tried_K: Floats) -> None:
+        """Learn K groups: environments (K,), posteriors before (K, nodes), successes (K,) of rollouts (K,)."""
+        count = len(self.mean_E)
+        told_E = np.bincount(codes_K, minlength=count) > 0
+        before_E = np.minimum(self.variance_E + self.noise * told_E, _PRIOR_VARIANCE)
+        mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
+        jumped_E = told_E & ((mean_E - self.mean_E) ** 2 > _SURPRISE**2 * before_E)
+        if jumped_E.any():
+            before_E = np.where(jumped_E, np.minimum(before_E + (mean_E - self.mean_E) ** 2, _PRIOR_VARIANCE), before_E)
+            mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
+        self.mean_E = np.where(told_E, mean_E, self.mean_E)
+        self.variance_E = np.where(told_E, 1.0 / (information_E + 1.0 / before_E), self.variance_E)
+
+    def _climb(
+        self, before_E: Floats, codes_K: Codes, prior_KN: Floats, passed_K: Floats, tried_K: Floats
+    ) -> tuple[Floats, Floats]:
+        """The most likely abilities under priors of variance (E,), and the information of the batch there."""
+        count = len(self.mean_E)
+        mean_E, information_E = self.mean_E, np.zeros(count)
+        for _ in range(_ROUNDS):
+            rate_KN = rates(mean_E)[codes_K]
+            weight_KN = posterior(prior_KN, rate_KN, passed_K, tried_K)
+            left_KN = passed_K[:, None] - tried_K[:, None] * rate_KN
+            slope_K = (weight_KN * left_KN).sum(axis=1)
+            complete_K = (weight_KN * rate_KN * (1.0 - rate_KN)).sum(axis=1) * tried_K
+            missing_K = (weight_KN * left_KN**2).sum(axis=1) - slope_K**2
+            complete_E = np.bincount(codes_K, complete_K, count)
+            observed_E = complete_E - np.bincount(codes_K, missing_K, count)
+            information_E = np.maximum(observed_E, _LEAST_PART * complete_E)
+            gain_E = np.bincount(codes_K, slope_K, count) - (mean_E - self.mean_E) / before_E
+            step_E = gain_E / (information_E + 1.0 / before_E)
+            mean_E = mean_E + np.clip(step_E, -_LONGEST_STEP, _LONGEST_STEP)
+        return mean_E, information_E
+
+    def state_dict(self) -> dict[str, Any]:
+        """Means and variances."""
+        return {"mean": self.mean_E.copy(), "variance": self.variance_E.copy()}
+
+    def load(self, state: Reader) -> None:
+        """Take over a saved state; raises CheckpointError where it cannot be right."""
+        self.mean_E = state.array("mean", np.float64, self.mean_E.shape, low=-50.0, high=50.0)
+        self.variance_E = state.array("variance", np.float64, self.mean_E.shape, low=1e-12, high=_PRIOR_VARIANCE)
+
+
+def likelihood(rate_KN: Floats, passed_K: Floats, tried_K: Floats) -> Floats:
+    """p^k (1 - p)^(n - k) at each node, scaled to a maximum of 1 for each group; shape (K, nodes)."""
+    rate_KN = np.clip(rate_KN, _SMALL, 1.0 - _SMALL)
+    log_KN = passed_K[:, None] * np.log(rate_KN) + (tried_K - passed_K)[:, None] * np.log1p(-rate_KN)
+    return np.exp(log_KN - log_KN.max(axis=1, keepdims=True))
+
+
+def posterior(prior_KN: Floats, rate_KN: Floats, passed_K: Floats, tried_K: Floats) -> Floats:
+    """Posteriors of K groups over the nodes, each of sum 1."""
+    weight_KN = prior_KN * likelihood(rate_KN, passed_K, tried_K)
+    return weight_KN / weight_KN.sum(axis=1, keepdims=True)

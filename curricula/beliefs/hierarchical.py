@@ -1,0 +1,228 @@
+"""Beliefs that know an environment's ability, what its prompts are like, and what each prompt did."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.beliefs.abilities import Abilities, likelihood, posterior
+from curricula.beliefs.base import Assessment, Normaliser
+from curricula.beliefs.bins import Bins
+from curricula.beliefs.evidence import MOST_CLOCK, Evidence, Held
+from curricula.beliefs.grid import NODES, rates, spreads, variance_class
+from curricula.beliefs.shapes import Shapes
+from curricula.beliefs.sums import rounds
+from curricula.config import HierarchicalConfig
+from curricula.objectives import signal_of_rates
+from curricula.pool import PromptPool
+from curricula.stateful import MOST, Reader
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_RECENT = 2048
+_REFIT_EVERY = 8
+_DOUBT = np.sqrt(3.0)  # outer nodes of the Gauss-Hermite rule of three points, in standard deviations
+_DOUBT_NODES = ((-_DOUBT, 1.0 / 6.0), (0.0, 2.0 / 3.0), (_DOUBT, 1.0 / 6.0))
+
+
+class Hierarchical:
+    """Posteriors of pass rates whose logit is an ability plus a deviation: p_i = sigmoid(A_e + d_i).
+
+    - A_e, the ability of the policy in environment e, moves with training and is filtered from every batch
+      (`Abilities`). When it moves, what is believed of all its prompts moves with it.
+    - d_i has a prior of learned shape, given the environment and the predicted difficulty of the prompt (`Shapes`):
+      pass rates are U-shaped, and a normal distribution knows no prompts that are never solved.
+    - the prompt's own groups enter by their exact likelihood at the ability of their time (`Evidence`).
+
+    With L_i the likelihood of the prompt's groups and pi its prior, both on a grid of deviations,
+
+        posterior_i(d) ~ pi_e,bin(d) (B_v L_i)(d),   v = drift (A_now - A_then)^2 + ageing (asks since then)
+
+    where B_v spreads doubt as a random walk of variance v: evidence ages with the ability and with time, so neither
+    mastered nor hopeless prompts are believed to be so for ever. Before a group is added, L_i is also raised to
+    the power `memory`. Everything expected of a pass rate is averaged over the density of the ability as well.
+
+    Successes may be fractions: k of n rollouts enter as p^k (1 - p)^(n - k).
+
+    Args:
+        pool: The prompts.
+        config: `drift`, `ageing`, `memory`, and `noise`, the variance that a batch adds to an ability.
+
+    References:
+        Rasch models with drifting ability; Glickman, Parameter estimation in large dynamic paired comparison
+        experiments, JRSS C 1999. Neal and Hinton, A view of the EM algorithm, 1998 (the prior's shape).
+    """
+
+    def __init__(self, pool: PromptPool, config: HierarchicalConfig) -> None:
+        self.pool, self.config = pool, config
+        self._spreads = spreads()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all evidence."""
+        environments = len(self.pool.environments)
+        self.evidence = Evidence(len(self.pool))
+        self.abilities = Abilities(environments, self.config.noise)
+        self.shapes = Shapes(environments)
+        self.bins = Bins(self.pool)
+        self.visited = 0
+        self.clock = 1
+        self._updates = 0
+        self._refit_at = 0
+        self._recent: Rows = np.zeros(0, dtype=np.int64)
+        # Sum of the posteriors of the visited prompts of each block, as of their last groups.
+        self._sums_BN: Floats = np.zeros((len(self.pool.block_sizes), NODES))
+        self._visited_B: Floats = np.zeros(len(self.pool.block_sizes))
+        self._tables: dict[tuple[int, Normaliser], tuple[Floats, Floats]] = {}
+
+    def tick(self) -> None:
+        """An ask was made: all evidence is that much older."""
+        self.clock += 1
+
+    def ability(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the ability in each environment, in logits, shape (E,) each."""
+        return self.abilities.mean_E.copy(), np.sqrt(self.abilities.variance_E)
+
+    def place(self, rows: Rows, predictions: Floats) -> None:
+        """Take predicted logits (M,) of unvisited rows (M,), on any scale, as what is known of their deviations."""
+        self.evidence.place(rows, self.bins.of(self.pool.codes[rows], predictions))
+
+    def seen(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows were visited, shape (M,)."""
+        return self.evidence.seen(rows)
+
+    def assess(self, rows: Rows, group_size: int, normaliser: Normaliser) -> Assessment:
+        """Expected pass rate and signal of rows (M,)."""
+        codes = self.pool.codes[rows]
+        mean_EN, signal_EN = self._table(group_size, normaliser)
+        weight_MN = self._posterior(rows, codes).astype(np.float32)
+        if len(mean_EN) == 1:
+            columns = weight_MN @ np.stack([mean_EN[0], signal_EN[0]], axis=1).astype(np.float32)
+            return Assessment(*columns.T.astype(np.float64))
+        means = np.einsum("mn,mn->m", weight_MN, mean_EN.astype(np.float32)[codes])
+        signals = np.einsum("mn,mn->m", weight_MN, signal_EN.astype(np.float32)[codes])
+        return Assessment(means.astype(np.float64), signals.astype(np.float64))
+
+    def moments(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of each row's pass rate, shape (M,) each."""
+        means, products = self.assess(rows, 2, "batch")
+        # With G = 2 the signal is E[p (1 - p)], so the variance is E[p] - E[p (1 - p)] - E[p]^2.
+        return means, np.sqrt(np.maximum(means - products - means * means, 0.0))
+
+    def pool_means(self, windows_E2: Rows) -> Floats:
+        """Mean belief over the eligible prompts of each environment, shape (E,); O(levels)."""
+        mean_EN, _ = self._table(2, "batch")
+        codes = self.pool.block_codes
+        sizes = self.pool.block_sizes.astype(np.float64)
+        visited = (self._sums_BN * mean_EN[codes]).sum(axis=1)
+        prior_BN = self.shapes.prior_EBN[codes, self.bins.block_bins]
+        sums = visited + (sizes - self._visited_B) * (prior_BN * mean_EN[codes]).sum(axis=1)
+        running = np.concatenate([np.zeros((2, 1)), np.stack([sums, sizes]).cumsum(axis=1)], axis=1)
+        total, count = running[:, windows_E2[:, 1]] - running[:, windows_E2[:, 0]]
+        return np.clip(total / count, 0.0, 1.0)
+
+    def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
+        """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""
+        for part in rounds(rows):
+            if part.size:
+                self._update(rows[part], passed[part], tried[part])
+        if rows.size:
+            self._updates += 1
+            if self.visited >= self._refit_at or self._updates % _REFIT_EVERY == 0:
+                self._refit()
+
+    def _update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
+        codes = self.pool.codes[rows].astype(np.int64)
+        held = self.evidence.read(rows)
+        bins = self._bins(rows, held)
+        aged = self._aged(codes, held).astype(np.float64)
+        before = aged * self.shapes.prior_EBN[codes, bins]
+        before /= before.sum(axis=1, keepdims=True)
+        self.abilities.update(codes, before, passed, tried)
+        mean_E = self.abilities.mean_E
+        rate_KN = rates(mean_E)[codes]
+        after = posterior(before, rate_KN, passed, tried)
+        fresh = held.clock_M == 0
+        blocks = self.pool.blocks[rows]
+        np.add.at(self._sums_BN, blocks, after - np.where(fresh[:, None], 0.0, before))
+        np.add.at(self._visited_B, blocks[fresh], 1.0)
+        self.visited += int(fresh.sum())
+        self._recent = np.concatenate([self._recent, rows[fresh]])[-_RECENT:]
+        new = aged**self.config.memory * likelihood(rate_KN, passed, tried)
+        self.evidence.write(rows, new, mean_E[codes], self.clock, bins)
+        self._tables.clear()
+
+    def _refit(self) -> None:
+        self._refit_at = self.visited + max(16, self.visited // 8)
+        rows = self._recent
+        codes = self.pool.codes[rows].astype(np.int64)
+        held = self.evidence.read(rows)
+        self.shapes.refit(codes, self._bins(rows, held), self._posterior(rows, codes))
+        self._tables.clear()
+
+    def _bins(self, rows: Rows, held: Held) -> Rows:
+        if not self.pool.has_levels:
+            return held.bin_M
+        return np.where(held.bin_M > 0, held.bin_M, self.bins.block_bins[self.pool.blocks[rows]])
+
+    def _aged(self, codes: NDArray[Any], held: Held) -> NDArray[np.float32]:
+        """Likelihoods as old as they are by now, (M, nodes)."""
+        moved = self.abilities.mean_E[codes] - held.ability_M
+        age = min(self.clock, MOST_CLOCK) - held.clock_M
+        variance = self.config.drift * moved * moved + self.config.ageing * age
+        classes = np.where(held.clock_M > 0, variance_class(variance), 0)
+        weight_MN = held.likelihood_MN
+        for place in np.flatnonzero(np.bincount(classes)[1:]) + 1:
+            old = np.flatnonzero(classes == place)
+            weight_MN[old] = weight_MN[old] @ self._spreads[place].T.astype(np.float32)
+        return weight_MN
+
+    def _posterior(self, rows: Rows, codes: NDArray[Any]) -> Floats:
+        held = self.evidence.read(rows)
+        weight_MN = self._aged(codes, held) * self.shapes.prior_EBN[codes, self._bins(rows, held)]
+        return weight_MN / weight_MN.sum(axis=1, keepdims=True)
+
+    def _table(self, group_size: int, normaliser: Normaliser) -> tuple[Floats, Floats]:
+        """Expected pass rate and signal at each node, (E, nodes) each, averaged over the ability's density."""
+        key = (group_size, normaliser)
+        if key not in self._tables:
+            mean_EN = signal_EN = np.zeros((1, NODES))
+            for doubt, weight in _DOUBT_NODES:
+                rate = rates(self.abilities.mean_E + doubt * np.sqrt(self.abilities.variance_E))
+                mean_EN = mean_EN + weight * rate
+                signal_EN = signal_EN + weight * signal_of_rates(rate, group_size, normaliser)
+            self._tables[key] = mean_EN, signal_EN
+        return self._tables[key]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Evidence of the rows that have any, and all that is learned of environments."""
+        return {
+            "type": "hierarchical",
+            "evidence": self.evidence.state_dict(),
+            "abilities": self.abilities.state_dict(),
+            "shapes": self.shapes.state_dict(),
+            "bins": self.bins.state_dict(),
+            "recent": self._recent.copy(),
+            "sums": self._sums_BN.copy(),
+            "visited": self._visited_B.copy(),
+            "clock": self.clock,
+            "updates": self._updates,
+            "refit": self._refit_at,
+        }
+
+    def load(self, state: Reader) -> None:
+        """Take over a saved state; raises CheckpointError where it cannot be right."""
+        recent = state.array("recent", np.int64, (None,), high=len(self.pool) - 1)
+        sums = state.array("sums", np.float64, self._sums_BN.shape, low=-1e-3, high=len(self.pool))
+        visited = state.array("visited", np.float64, self._visited_B.shape, high=len(self.pool))
+        clock, updates = state.integer("clock", low=1), state.integer("updates")
+        refit = state.integer("refit", high=MOST)
+        state.ensure("recent", "at most 2048 rows", recent.size <= _RECENT)
+        self.abilities.load(state.section("abilities"))
+        self.shapes.load(state.section("shapes"))
+        self.bins.load(state.section("bins"))
+        self.visited = self.evidence.load(state.section("evidence"))
+        self._recent, self._sums_BN, self._visited_B = recent, sums, visited
+        self.clock, self._updates, self._refit_at = clock, updates, refit
+        self._tables.clear()
