@@ -83,6 +83,10 @@ class Journal:
         while view:
             view = view[os.write(self._file, view) :]
 
+    def flush(self) -> None:
+        """Flush to disk, so that it survives the end of the machine too."""
+        os.fsync(self._file)
+
     def close(self) -> None:
         """Close. What it holds is flushed to disk with the part that it becomes."""
         os.close(self._file)

@@ -12,8 +12,6 @@ from curricula.log.ledger import Ledger, OpenDraw
 from curricula.log.runs import JOURNALS, OUTCOMES, Run, read_open
 from curricula.log.schema import FORMAT, PREFIX, schema
 
-PART_ROWS = 32_768
-
 
 class Part(NamedTuple):
     """A part that was read: its rows, and what it says of the run at its end."""
@@ -33,15 +31,15 @@ def journal_paths(folder: Path, run: Run) -> list[Path]:
     return sorted((folder / JOURNALS).glob(f"{run.name}-*.journal"))
 
 
-def read_part(path: Path) -> Part:
-    """A part; CurriculaValueError where it is damaged or none."""
+def read_part(path: Path, *, rows: bool = True) -> Part:
+    """A part, its table None without `rows`; CurriculaValueError where it is damaged or none."""
     try:
         with parquet().ParquetFile(path) as file:
             said: dict[bytes, bytes] = file.metadata.metadata or {}
             if (version := int(said[PREFIX + b"format"])) != FORMAT:
                 raise CurriculaValueError(f"{path}: expected an outcome log of format {FORMAT}; got {version}")
             upto, open_draws = int(said[PREFIX + b"upto"]), read_open(json.loads(said[PREFIX + b"open"]))
-            table = file.read().cast(schema())
+            table = file.read().cast(schema()) if rows else None
     except (OSError, ValueError, KeyError, TypeError, arrow().ArrowException) as error:
         if isinstance(error, CurriculaValueError):
             raise
@@ -72,10 +70,10 @@ def ledger_of(run: Run, last: Part | None) -> Ledger:
 
 
 def settle(folder: Path, run: Run, journals: list[Path], *, final: bool) -> None:
-    """Move the rows of journals into the run's parts; a crash at any point leaves what can be settled again.
+    """Move the rows of journals into a part of their own; a crash at any point leaves what can be settled again.
 
-    The last part grows up to `PART_ROWS`, written anew as a whole: a long run has neither many small files nor one
-    that is hard to read. It says up to which moment it goes, so events that are in a journal still are not taken twice.
+    A part never changes: readers may open it as often as they like. It says up to which moment the run's parts go, so
+    that events which are in a journal still are not taken twice.
 
     Args:
         folder: The log's.
@@ -84,7 +82,7 @@ def settle(folder: Path, run: Run, journals: list[Path], *, final: bool) -> None
         final: Whether the run is over: draws that are still open become rows.
     """
     paths = part_paths(folder, run)
-    last = read_part(paths[-1]) if paths else None
+    last = read_part(paths[-1], rows=False) if paths else None
     ledger = ledger_of(run, last)
     for journal in journals:
         for frame in frames(read_journal(journal)):
@@ -92,12 +90,8 @@ def settle(folder: Path, run: Run, journals: list[Path], *, final: bool) -> None
     if final:
         ledger.finish(run.expiry)
     if ledger.rows:
-        table = ledger.table()
-        if last is not None and last.table.num_rows + table.num_rows <= PART_ROWS:
-            path, table = paths[-1], arrow().concat_tables([last.table, table])
-        else:
-            path = folder / OUTCOMES / f"{run.name}-{len(paths) + 1:05d}.parquet"
-        write_part(path, table, run, ledger.moment, list(ledger.open.values()))
+        path = folder / OUTCOMES / f"{run.name}-{len(paths) + 1:05d}.parquet"
+        write_part(path, ledger.table(), run, ledger.moment, list(ledger.open.values()))
     elif not final:
         return  # draws alone: they wait in their journals
     for journal in journals:

@@ -26,7 +26,7 @@ from curricula.stateful import Reader
 if TYPE_CHECKING:
     from curricula.curriculum import Curriculum
 
-_JOURNAL_ROWS = 4096
+_JOURNAL_ROWS, _FLUSH_ROWS, _PATIENCE = 4096, 1024, 8
 _logger = logging.getLogger("curricula")
 
 
@@ -34,8 +34,8 @@ class OutcomeLog:
     """Writes a log; `curricula.open_log` makes one and ties it to a curriculum.
 
     Each event is one write to a journal, so that it survives the end of the process, `kill -9` included. Every 4,096
-    rows, and when it is flushed or closed, the journal becomes a part in Parquet, in another thread. `outcomes/` holds
-    nothing but whole Parquet files at any moment; `read_log` reads them and the journals.
+    rows, when it is closed, and at a flush of 1,024 rows or more, the journal becomes a part in Parquet, in another
+    thread. `outcomes/` holds nothing but whole Parquet files that never change; `read_log` reads them and the journals.
 
     A disk that fails does not end a run: it is said once, and the log ends there.
 
@@ -83,7 +83,9 @@ class OutcomeLog:
         """Record a tell, K outcomes and their verdicts."""
         self._write(events.told, outcomes, verdicts, self._pool)
         self._rows += len(outcomes)
-        if self._rows >= _JOURNAL_ROWS:
+        # While the last journal is still being settled, this one grows on: a tell does not wait, within reason.
+        busy = self._working is not None and not self._working.done()
+        if self._rows >= _JOURNAL_ROWS * (_PATIENCE if busy else 1):
             self._settle(final=False)
 
     def cancelled(self, tickets: Sequence[int]) -> None:
@@ -91,8 +93,14 @@ class OutcomeLog:
         self._write(events.cancelled, tickets)
 
     def flush(self) -> None:
-        """Bring everything into parts, on disk; at a checkpoint."""
-        self._settle(final=False)
+        """Bring everything to disk, at a checkpoint; into a part where it is enough for one."""
+        if self._rows >= _FLUSH_ROWS:
+            self._settle(final=False)
+        elif self._journal is not None:
+            try:
+                self._journal.flush()
+            except OSError as error:
+                _logger.error("%s: the log could not be flushed (%s)", self.folder, error)
         self._wait()
 
     def close(self) -> None:
@@ -115,7 +123,7 @@ class OutcomeLog:
             return {"run": known.get(number or 0, ""), "moment": self._moment, "open": [list(d) for d in self._open]}
         self.flush()
         paths = part_paths(self.folder, self._run)
-        ledger = ledger_of(self._run, read_part(paths[-1]) if paths else None)
+        ledger = ledger_of(self._run, read_part(paths[-1], rows=False) if paths else None)
         for path in journal_paths(self.folder, self._run):
             for frame in frames(read_journal(path)):
                 ledger.feed(frame)

@@ -19,9 +19,9 @@ WRITER = """
 import sys
 import numpy as np
 from curricula import Curriculum, GroupOutcome, PromptPool
-from curricula.log import open_log, parts, writer
+from curricula.log import open_log, writer
 
-writer._JOURNAL_ROWS, parts.PART_ROWS = 64, 600
+writer._JOURNAL_ROWS = 64
 curriculum = Curriculum(PromptPool(["a"] * 500 + ["b"] * 500), seed=int(sys.argv[2]))
 open_log(curriculum, sys.argv[1])
 rng = np.random.default_rng(int(sys.argv[2]))
