@@ -221,7 +221,9 @@ def test_a_service_that_stays_down_ends_a_run_only_when_asked(
 
 def test_single_failures_do_not_use_up_rounds(tmp_path: Path, slept: list[float]) -> None:
     """R4: some groups of every round fail; they are generated again until the retries are used up too."""
-    _, rounds, sampler = run(tmp_path, {"rounds": 1, "retries": 5}, reward_funcs=Failing(set(), ("never", "hard", "easy")))
+    _, rounds, sampler = run(
+        tmp_path, {"rounds": 1, "retries": 5}, reward_funcs=Failing(set(), ("never", "hard", "easy"))
+    )
     assert max(rounds.calls) > 2
     metrics = sampler.metrics()
     assert set(metrics) & {"wasted_zero_variance", "wasted_unscorable"} == {"wasted_unscorable"}
