@@ -35,8 +35,10 @@ def whole_checkpoints(folder: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_killed_runs_end_as_the_unbroken_one(tmp_path: Path) -> None:
-    whole = start(tmp_path / "whole.json", {"output": str(tmp_path / "whole"), "arguments": ARGUMENTS})
+@pytest.mark.parametrize("config", [None, {"refill": {"rounds": 2, "on_exhaustion": "pad"}}], ids=["plain", "refill"])
+def test_killed_runs_end_as_the_unbroken_one(tmp_path: Path, config: dict[str, Any] | None) -> None:
+    common = {"arguments": ARGUMENTS, "config": config}
+    whole = start(tmp_path / "whole.json", {"output": str(tmp_path / "whole"), **common})
     _, errors = whole.communicate(timeout=300)
     assert whole.returncode == 0, errors.decode()[-3000:]
     expected = json.loads((tmp_path / "whole.json").read_text())
@@ -45,7 +47,7 @@ def test_killed_runs_end_as_the_unbroken_one(tmp_path: Path) -> None:
     output, out, kills = tmp_path / "killed", tmp_path / "killed.json", 0
     while not out.exists():
         resume = whole_checkpoints(output)
-        spec = {"output": str(output), "arguments": ARGUMENTS, "resume": str(resume[-1]) if resume else None}
+        spec = {"output": str(output), **common, "resume": str(resume[-1]) if resume else None}
         process = start(out, spec)
         target = (int(resume[-1].name.split("-")[1]) if resume else 0) + generator.randint(1, 3)
         while process.poll() is None:
