@@ -18,6 +18,7 @@ from curricula.log.frames import Journal, frames, read_journal
 from curricula.log.ledger import OpenDraw
 from curricula.log.locks import Lock
 from curricula.log.parts import journal_paths, ledger_of, part_paths, read_part, settle
+from curricula.log.recovery import recover
 from curricula.log.runs import JOURNALS, OUTCOMES, RUNS, Run, new_id, read_open, read_runs, write_run
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
@@ -66,7 +67,7 @@ class OutcomeLog:
         try:
             for name in (RUNS, OUTCOMES, JOURNALS):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
-            _recover(self.folder)
+            recover(self.folder)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
             raise CurriculaValueError(
@@ -225,18 +226,6 @@ class OutcomeLog:
                 self.folder,
                 error,
             )
-
-
-def _recover(folder: Path) -> None:
-    """Settle what runs left behind that ended without closing the log."""
-    runs = read_runs(folder)
-    for path in sorted((folder / RUNS).glob("[0-9]*.lock")):
-        lock = Lock.take(path, new=False)
-        if lock is None:
-            continue
-        if (run := runs.get(int(path.stem))) is not None:
-            settle(folder, run, journal_paths(folder, run), final=True)
-        lock.release()
 
 
 def open_log(curriculum: "Curriculum", folder: str | os.PathLike[str]) -> OutcomeLog:
