@@ -1,6 +1,7 @@
 """A frozen sentence encoder: prompts as embeddings, and what they say of difficulty."""
 
 import importlib.util
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,14 @@ from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
 from curricula import CurriculaValueError, PromptPool
-from curricula.columns import texts_of
 from curricula.predictors import Dense
+from curricula.predictors.texts import read_texts
 from curricula.stateful import Reader
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _LONGEST = 512
-_MOST_CHARACTERS = 16_384
 
 
 class Embeddings:
@@ -73,7 +73,7 @@ class Embeddings:
         self._kept = dict(zip(rows.tolist(), vectors, strict=True))
 
     def _encode(self, rows: list[int]) -> dict[int, NDArray[np.float16]]:
-        texts = {row: texts_of(self._texts, row, row + 1)[0][:_MOST_CHARACTERS] for row in rows}
+        texts = dict(zip(rows, read_texts(self._texts, rows), strict=True))
         ordered = sorted(rows, key=lambda row: len(texts[row]))
         result: dict[int, NDArray[np.float16]] = {}
         for start in range(0, len(ordered), self._batch_size):
@@ -126,7 +126,9 @@ class FrozenEncoder(Dense):
         super().load(state)
 
 
+@lru_cache(maxsize=2)
 def _load(model: str, device: str) -> tuple[Any, Any]:
+    # Frozen, so whoever names the same model may share it: a curriculum that is resumed builds its parts again.
     package, _, inside = model.partition(":")
     place = model
     if inside and not Path(model).exists():

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from curricula.columns import texts_of
+from curricula.predictors.texts import read_texts
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -40,7 +40,7 @@ class HiddenStates:
 
     def matrix(self, rows: Rows) -> Floats:
         """Hidden states of rows (M,), shape (M, D)."""
-        texts = [texts_of(self._texts, row, row + 1)[0] for row in rows.tolist()]
+        texts = read_texts(self._texts, rows.tolist())
         parts = [texts[start : start + self._batch_size] for start in range(0, len(texts), self._batch_size)]
         with _undisturbed(self._model):
             return np.concatenate([self._read(part) for part in parts])

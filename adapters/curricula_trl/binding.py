@@ -16,6 +16,7 @@ from curricula.config import OverlongConfig
 from curricula_trl.ahead import Ahead
 from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
+from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.refill import Choose, Refill
 from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, outcomes
@@ -66,9 +67,14 @@ class Binding:
         def play(wanted: int, choose: Choose) -> Round:
             return self._round(trainer, wanted, generate, choose)
 
+        curriculum = self.curriculum
+        if curriculum is not None:
+            show_policy(trainer, curriculum)
         first = play(groups, self._take_ahead)
         output = self.refill.complete(trainer, first, play) if self.refill.active else first.output
-        self._next_round = groups if _generates_again(trainer) else 0
+        # A predictor that reads the policy cannot do so while it is trained.
+        alone = curriculum is None or not reads_policy(curriculum)
+        self._next_round = groups if alone and _generates_again(trainer) else 0
         return output
 
     def _round(self, trainer: Any, groups: int, generate: Callable[[Any], dict[str, Any]], choose: Choose) -> Round:

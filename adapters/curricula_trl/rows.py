@@ -14,6 +14,7 @@ from curricula.columns import narrowed
 from curricula.keys import row_key
 from curricula_trl.keycache import cached_keys
 from curricula_trl.tables import coded, hash_rows, whole_column
+from curricula_trl.texts import COLUMN, Texts
 
 _LEVEL_COLUMN = "level"
 _ONLY_ENVIRONMENT = "all"
@@ -58,7 +59,7 @@ class Rows:
             keys.append(self._key_of(row, environment, number))
             if has_levels:
                 levels.append(self._level_of(row, number))
-        return PromptPool(environments=environments, keys=keys, levels=np.array(levels) if has_levels else None)
+        return PromptPool(environments, keys, self._texts(), levels=np.array(levels) if has_levels else None)
 
     def _table_pool(self, table: Dataset, has_levels: bool) -> PromptPool:
         """The pool of a table, read column by column."""
@@ -66,7 +67,7 @@ class Rows:
         environments = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names))
         levels = self._levels(whole_column(table, _LEVEL_COLUMN)) if has_levels else None
         if self._config.key is not None:
-            return PromptPool(environments, keys=self._named_keys(table, self._config.key), levels=levels)
+            return PromptPool(environments, self._named_keys(table, self._config.key), self._texts(), levels=levels)
         # A column's content is the fingerprint's business; which columns make up a key, and whose prompt it is, ours.
         told = [_FORMAT, self.dataset._fingerprint, len(self), sorted(self._stable), self._environment, names]
 
@@ -75,7 +76,13 @@ class Rows:
             return [digests[row].tobytes().hex() for row in some] == self.keys(some.tolist())
 
         digests = cached_keys(json.dumps(told), len(self), lambda keys: hash_rows(table, names, codes, keys), check)
-        return PromptPool(environments, keys=digests, levels=levels)
+        return PromptPool(environments, digests, self._texts(), levels=levels)
+
+    def _texts(self) -> Texts | None:
+        """The prompts for predictors, where they are stored as such."""
+        if COLUMN not in self._stable:
+            return None
+        return Texts(self.dataset if self._plain is None else self._plain.select_columns([COLUMN]))
 
     def _coded_environments(self, table: Dataset) -> tuple[list[str], NDArray[Any]]:
         """Names, and the code of each row's; rows without a name are refused."""

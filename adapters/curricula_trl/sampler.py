@@ -25,6 +25,7 @@ from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
 from curricula_trl.checks import check_dataset, check_refill, check_rewards, check_trainer
 from curricula_trl.mixin import CurriculumMixin
+from curricula_trl.policy import show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.rows import Rows
 
@@ -152,7 +153,7 @@ class CurriculumSampler(Sampler[int]):
 
         def build() -> None:
             nonlocal curriculum
-            curriculum = self._make(rows)
+            curriculum = self._make(rows, trainer)
             if self.config.monitor.trackers != "auto":
                 load_trackers(self.config.monitor.trackers)
             if self._curriculum is not None:
@@ -259,8 +260,10 @@ class CurriculumSampler(Sampler[int]):
         # Saved after the last prompt of an epoch, the next one begins.
         self._yielded, self._resumed = (yielded, True) if yielded < len(self) else (0, False)
 
-    def _make(self, rows: Rows) -> Curriculum:
+    def _make(self, rows: Rows, trainer: Any = None) -> Curriculum:
         curriculum = Curriculum(rows.pool(), self.config)
+        if trainer is not None:
+            show_policy(trainer, curriculum)
         if self._warm_start is not None:
             told, prompts, unmatched = warm_start(curriculum, self._warm_start)
             passed = f"; {unmatched:,} of other prompts were passed over" if unmatched else ""

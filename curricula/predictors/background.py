@@ -98,6 +98,16 @@ class Background:
         self._rows, self._predictions = rows[:0], predictions[:0]
         return rows, predictions
 
+    @property
+    def foreground(self) -> bool:
+        """Whether the predictor runs in the caller's thread, and must not be called while the policy is at work."""
+        return bool(getattr(self.predictor, "foreground", False))
+
+    def bind(self, model: Any, tokenizer: Any) -> None:
+        """Give the policy and its tokenizer to a predictor that reads it; others have no use for it."""
+        if (bind := getattr(self.predictor, "bind", None)) is not None:
+            bind(model, tokenizer)
+
     def metrics(self) -> dict[str, float]:
         """First visits learned, and what the predictor measures of itself."""
         self.wait()
@@ -155,7 +165,7 @@ class Background:
                 except Exception as error:
                     self._error = _line(self.predictor, error)
 
-        if getattr(self.predictor, "foreground", False):
+        if self.foreground:
             run()
             self._raise()
         else:

@@ -71,6 +71,12 @@ class Stack:
         for member in self.members:
             member.learn(rows, passed, tried, offsets + means)
 
+    def bind(self, model: Any, tokenizer: Any) -> None:
+        """Give the policy to the members that read it."""
+        for member in self.members:
+            if (bind := getattr(member, "bind", None)) is not None:
+                bind(model, tokenizer)
+
     def weights(self) -> Floats:
         """Weight of each member, shape (J,), none negative."""
         count = len(self.members)

@@ -1,5 +1,6 @@
 """Prompts' texts as sparse counts of hashed words."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -21,8 +22,7 @@ class HashedTexts:
     A word that comes c times counts log(1 + c), so that long prompts are not made of "the".
 
     Hashing takes about a tenth of a millisecond a prompt, so it is done for the rows that are asked for, once: their
-    entries are cached, the oldest leaving when there are more than 8 million of them (64 MiB). Of a longer text the
-    first 16,384 characters count.
+    entries are cached, the oldest leaving when there are more than 8 million of them (64 MiB).
     """
 
     def __init__(self, pool: PromptPool, buckets: int) -> None:
@@ -58,7 +58,7 @@ class HashedTexts:
 
             make = cast(Any, text).HashingVectorizer
             self._vectorizer = make(n_features=self.buckets, ngram_range=(1, 2), norm=None, dtype=np.float32)
-        texts = [texts_of(self._texts, row, row + 1)[0][:_MOST_CHARACTERS] for row in rows]
+        texts = read_texts(self._texts, rows)
         hashed = self._vectorizer.transform(texts)
         data = np.sign(hashed.data) * np.log1p(np.abs(hashed.data))
         places = np.repeat(np.arange(len(texts)), np.diff(hashed.indptr))
@@ -77,3 +77,17 @@ class HashedTexts:
         while self._cached > _MOST_CACHED:
             oldest = next(iter(self._cache))
             self._cached -= len(self._cache.pop(oldest)[0])
+
+
+def read_texts(column: object, rows: Sequence[int]) -> list[str]:
+    """Texts of some rows of a column, at once where it can; of a longer text the first 16,384 characters.
+
+    >>> read_texts(["a", "b", "c"], [2, 0])
+    ['c', 'a']
+    """
+    if hasattr(column, "take"):
+        found = cast(Any, column).take(np.asarray(rows, dtype=np.int64))
+        texts = texts_of(found, 0, len(found))
+    else:
+        texts = [texts_of(column, row, row + 1)[0] for row in rows]
+    return [text[:_MOST_CHARACTERS] for text in texts]

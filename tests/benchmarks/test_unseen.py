@@ -26,6 +26,6 @@ def test_it_finds_what_is_planted(tmp_path, monkeypatch, capsys):
     for name, splits in result["figures"].items():
         for figures in splits:
             assert figures["spearman"] > 0.6, name
-            assert figures["auc"] > 0.75, name
+            assert figures["auc"] > 0.7, name
             if "error" in figures:
                 assert figures["error_measured_by_itself"] == pytest.approx(figures["error"], rel=0.35)
