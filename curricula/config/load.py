@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from curricula.config.explain import config_error, explain
 from curricula.config.parse import MAX_BYTES, Refused, parse
+from curricula.config.predictors import check_predictors
 from curricula.config.schema import CurriculumConfig, Origin, shown
 from curricula.config.shares import check_floors, check_shares
 from curricula.config.trackers import check_trackers
@@ -54,6 +55,7 @@ def _validated(value: object, origin: Origin) -> CurriculumConfig:
         raise explain(error, origin, CurriculumConfig) from None
     check_floors(config)
     check_trackers(config)
+    check_predictors(config)
     if config.environments and all(environment.source is not None for environment in config.environments.values()):
         check_shares(config, list(config.environments))
     return config

@@ -2,7 +2,7 @@
 
 from curricula.predictors.background import Background
 from curricula.predictors.base import Predictor
-from curricula.predictors.build import build_predictor, predictor_names
+from curricula.predictors.build import build_predictor
 from curricula.predictors.dense import Dense, Features
 from curricula.predictors.estimator import Estimator
 from curricula.predictors.hashed_text import HashedText
@@ -23,5 +23,4 @@ __all__ = [
     "Stack",
     "Vectors",
     "build_predictor",
-    "predictor_names",
 ]

@@ -1,5 +1,6 @@
 """Learning and predicting beside the steps of a run, with the same result whatever the threads do."""
 
+import logging
 import os
 import threading
 import weakref
@@ -17,6 +18,8 @@ from curricula.stateful import MOST, Reader
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+_logger = logging.getLogger("curricula")
 
 _FIRST, _LEAST, _PART = 32, 256, 8
 _MOST_LOGIT = 1e12
@@ -53,10 +56,12 @@ class Background:
     Args:
         predictor: What learns; nobody else may touch it.
         prompts: How many the pool has.
+        kind: What it is, in words; the saved state of another kind is not taken over.
     """
 
-    def __init__(self, predictor: Predictor, prompts: int) -> None:
-        self.predictor = predictor
+    def __init__(self, predictor: Predictor, prompts: int, kind: str = "") -> None:
+        self.predictor, self.kind = predictor, kind
+        self._blank = predictor.state_dict()
         self._prompts = prompts
         self._waiting = Visits()
         self._learned = 0
@@ -120,11 +125,19 @@ class Background:
             thread.join()
             self._thread = None
 
+    def clear(self) -> None:
+        """Forget everything, and any failure."""
+        self.wait()
+        self.predictor.load(Reader(self._blank, "state"))
+        self._waiting, self._learned, self._error = Visits(), 0, None
+        self._rows, self._predictions = self._rows[:0], self._predictions[:0]
+
     def state_dict(self) -> dict[str, Any]:
         """The predictor's state, visits that wait, and predictions that wait; what is running is waited for."""
         self.wait()
         self._raise()
         return {
+            "kind": self.kind,
             "learned": self._learned,
             "waiting": self._waiting.state_dict(),
             "rows": self._rows.copy(),
@@ -133,8 +146,18 @@ class Background:
         }
 
     def load(self, state: Reader) -> None:
-        """Take over a saved state; raises CheckpointError where it cannot be right."""
+        """Take over a saved state; that of another kind is left, and the log says so.
+
+        Raises:
+            CheckpointError: A state that cannot be right.
+        """
         self.wait()
+        if (kind := state.text("kind")) != self.kind:
+            _logger.warning(
+                "difficulty was predicted by %s in the saved run and is by %s now: it starts afresh", kind, self.kind
+            )
+            self.clear()
+            return
         learned = state.integer("learned", high=MOST)
         waiting = Visits()
         waiting.load(state.section("waiting"), self._prompts)

@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
-from typing import Any
 
-from curricula.config.schema import PredictorConfig
+from curricula.config.explain import did_you_mean
+from curricula.config.predictors import offered_predictors, predictor_names
+from curricula.config.schema import PredictorConfig, shown
 from curricula.errors import ConfigError, CurriculaError
 from curricula.pool import PromptPool
 from curricula.predictors.background import Background
@@ -15,7 +15,6 @@ from curricula.predictors.estimator import Estimator
 from curricula.predictors.hashed_text import HashedText
 from curricula.predictors.stack import Stack
 
-GROUP = "curricula.predictors"
 Factory = Callable[..., Predictor]
 
 _OWN: Mapping[str, Factory] = {"features": Features, "hashed_text": HashedText}
@@ -34,16 +33,10 @@ def build_predictor(config: PredictorConfig, pool: PromptPool) -> Background | N
         MissingExtraError: A library that is not installed.
     """
     members = list(_members(config, pool, _PLACE))
-    return Background(Stack(pool, members), len(pool)) if members else None
-
-
-def predictor_names() -> list[str]:
-    """Names that `predictor.type` may have, apart from import paths; no host is imported.
-
-    >>> "hashed_text" in predictor_names()
-    True
-    """
-    return sorted({"auto", "none", "stack", *_OWN, *_offered()})
+    if not members:
+        return None
+    kind = config.model_dump_json(exclude_defaults=True) if config.type != "auto" else ", ".join(n for n, _ in members)
+    return Background(Stack(pool, members), len(pool), kind)
 
 
 def _members(config: PredictorConfig, pool: PromptPool, place: str) -> Iterator[tuple[str, Predictor]]:
@@ -62,21 +55,26 @@ def _members(config: PredictorConfig, pool: PromptPool, place: str) -> Iterator[
 def _build(config: PredictorConfig, pool: PromptPool, place: str) -> Predictor:
     if ":" in config.type:
         return Estimator(pool, config.type, config.params, config.features)
-    offered = _offered()
-    if config.type not in _OWN and config.type not in offered:
-        raise ConfigError(f"{place}.type: expected one of {', '.join(predictor_names())}; got {config.type!r}")
-    factory: Factory = _OWN[config.type] if config.type in _OWN else offered[config.type].load()
-    known = list(inspect.signature(factory).parameters)[1:]
+    factory = _OWN.get(config.type)
+    if factory is None:
+        offered = offered_predictors()
+        if config.type not in offered:
+            names = ", ".join(predictor_names())
+            raise ConfigError(f"{place}.type: expected one of {names}, or module:Class; got {shown(config.type)}")
+        loaded: Factory = offered[config.type].load()
+        factory = loaded
+    parameters = list(inspect.signature(factory).parameters.values())[1:]
+    known = [parameter.name for parameter in parameters]
     for name in config.params:
         if name not in known:
-            raise ConfigError(f"{place}.params: expected one of {', '.join(known)}; got {name!r}")
+            expected = f"one of {', '.join(known)}" if known else f"none with {config.type}"
+            raise ConfigError(f"{place}.params: expected {expected}; got {shown(name)}; {did_you_mean(name, known)}")
+    for parameter in parameters:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in config.params:
+            raise ConfigError(f"{place}.params: expected {parameter.name} with {config.type}; got nothing; add it")
     try:
         return factory(pool, **config.params)
     except CurriculaError:
         raise
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{place}.params: {config.type} refuses them: {error}") from error
-
-
-def _offered() -> dict[str, Any]:
-    return {point.name: point for point in entry_points(group=GROUP)}

@@ -51,8 +51,8 @@ class Columns:
     def matrix(self, rows: Rows) -> Floats:
         """Standardised columns of rows (M,), shape (M, D); a column that does not vary is zero."""
         scale = np.where(self._scale > 0.0, self._scale, 1.0)
-        values = np.clip((self._read(rows) - self._mean) / scale, -_MOST, _MOST)
-        return np.where(np.isfinite(values) & (self._scale > 0.0), values, 0.0)
+        values = (self._read(rows) - self._mean) / scale
+        return np.where(np.isfinite(values) & (self._scale > 0.0), np.clip(values, -_MOST, _MOST), 0.0)
 
     def _read(self, rows: Rows) -> Floats:
         features = self._features

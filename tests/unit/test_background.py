@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from curricula import CheckpointError, CurriculaRuntimeError, load_state, save_state
-from curricula.predictors import Background, Features, HashedText, Stack
+from curricula.config import PredictorConfig
+from curricula.predictors import Background, Features, HashedText, Stack, build_predictor
 from curricula.stateful import Reader
 from curricula.testing.predictor import planted_pool
 
@@ -152,6 +153,26 @@ def test_a_damaged_state_is_refused():
     for name, value in (("learned", -1), ("rows", np.array([600])), ("predictions", np.zeros(3)), ("predictor", {})):
         with pytest.raises(CheckpointError, match=r"state\."):
             Background(stack(), len(POOL)).load(Reader({**background.state_dict(), name: value}, "state"))
+
+
+def test_a_state_of_another_kind_is_left(caplog):
+    config = PredictorConfig(type="hashed_text")
+    saved, other = build_predictor(PredictorConfig(), POOL), build_predictor(config, POOL)
+    run(saved, np.random.default_rng(1), 5)
+    other.load(Reader(saved.state_dict(), "state"))
+    assert "hashed_text, features in the saved run and is by {" in caplog.text
+    other.request(np.arange(3))
+    assert other.collect()[1].tolist() == [0.0] * 3
+
+
+def test_what_is_cleared_is_as_new():
+    used, fresh = Background(stack(), len(POOL)), Background(stack(), len(POOL))
+    run(used, np.random.default_rng(1), 7)
+    used.request(np.arange(5))
+    used.clear()
+    assert used.collect()[0].size == 0
+    left, right = run(used, np.random.default_rng(2), 7), run(fresh, np.random.default_rng(2), 7)
+    assert all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
 
 
 def test_copies_wait_for_the_work():
