@@ -121,7 +121,7 @@ class Background:
 
     def wait(self) -> None:
         """Wait until there is no work."""
-        if (thread := self._thread) is not None:
+        if (thread := self._thread) is not None and thread is not threading.current_thread():
             thread.join()
             self._thread = None
 

@@ -21,7 +21,7 @@ def test_it_finds_what_is_planted(tmp_path, monkeypatch, capsys):
     arguments += ["--embeddings", str(tmp_path / "vectors.npy"), "--json", str(tmp_path / "out.json")]
     monkeypatch.setattr(sys, "argv", ["unseen.py", str(tmp_path / "rates.parquet"), *arguments])
     unseen.main()
-    assert "hashed_text + features" in capsys.readouterr().out
+    assert "hashed_text + encoder" in capsys.readouterr().out
     result = json.loads((tmp_path / "out.json").read_text())
     for name, splits in result["figures"].items():
         for figures in splits:

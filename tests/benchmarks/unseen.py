@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr, t
 
 from curricula import PromptPool
-from curricula.predictors import Features, HashedText, Kernel, Ridge, Stack
+from curricula.predictors import Dense, HashedText, Kernel, Ridge, Stack
 from curricula.predictors.background import next_count
 from curricula.predictors.targets import logits
-from curricula.predictors.vectors import Columns
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-REFERENCE, TEXT, BOTH = "hash + ridge (scikit-learn)", "hashed_text", "hashed_text + features"
+REFERENCE, TEXT, BOTH = "hash + ridge (scikit-learn)", "hashed_text", "hashed_text + encoder"
 
 
 def main() -> None:
@@ -85,14 +84,14 @@ def measure(
 ) -> dict[str, Any]:
     """Figures of every predictor on every split, and their summary."""
     size = len(texts)
-    pool = PromptPool(["all"] * size, keys=np.arange(size), texts=texts, features=embeddings)
+    pool = PromptPool(["all"] * size, keys=np.arange(size), texts=texts)
     figures: dict[str, list[dict[str, float]]] = {}
     for split in range(splits):
         order = np.random.default_rng([seed, split]).permutation(size)
         count = round(visited * size)
         seen, unseen = order[:count], order[count:]
         passed = np.rint(rates * rollouts)
-        for name, predictor in predictors(pool).items():
+        for name, predictor in predictors(pool, embeddings).items():
             learn(predictor, seen, passed, rollouts)
             predictions = predictor.predict(unseen)
             level = predictor.metrics()
@@ -117,15 +116,25 @@ def measure(
     return {"prompts": size, "splits": splits, "best": best, "figures": figures, "gaps": gaps}
 
 
-def predictors(pool: PromptPool) -> dict[str, Stack]:
+class Given:
+    """Embeddings (N, D) that are there already, rounded as an encoder keeps them."""
+
+    def __init__(self, embeddings: Floats) -> None:
+        self._embeddings = embeddings.astype(np.float16)
+
+    def matrix(self, rows: Rows) -> Floats:
+        return self._embeddings[rows].astype(np.float64)
+
+
+def predictors(pool: PromptPool, embeddings: Floats | None) -> dict[str, Stack]:
     """Fresh predictors, each in a stack of its own, as `build_predictor` makes it."""
-    made = {TEXT: [("hashed_text", HashedText(pool))]}
-    if pool.features is not None:
-        columns = Columns(pool)
-        made["ridge on embeddings"] = [("ridge", Ridge(columns))]
-        made["kernel on embeddings"] = [("kernel", Kernel(columns))]
-        made["features"] = [("features", Features(pool))]
-        made[BOTH] = [("hashed_text", HashedText(pool)), ("features", Features(pool))]
+    made: dict[str, list[tuple[str, Any]]] = {TEXT: [("hashed_text", HashedText(pool))]}
+    if embeddings is not None:
+        vectors = Given(embeddings)
+        made["ridge on embeddings"] = [("ridge", Ridge(vectors))]
+        made["kernel on embeddings"] = [("kernel", Kernel(vectors))]
+        made["encoder (ridge and kernel)"] = [("encoder", Dense(pool, vectors))]
+        made[BOTH] = [("hashed_text", HashedText(pool)), ("encoder", Dense(pool, vectors))]
     return {name: Stack(pool, members) for name, members in made.items()}
 
 
