@@ -16,6 +16,7 @@ from curricula.log import OutcomeLog
 from curricula.outcomes import stack
 from curricula.planning import Planner
 from curricula.pool import PromptPool
+from curricula.predictors import Background
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
 from curricula.restoring import changed, log_changes, read_json, read_rng, read_windows, rng_state
 from curricula.stateful import MOST, Reader
@@ -25,7 +26,7 @@ from curricula.windows import Windows
 
 Floats = NDArray[np.float64]
 
-FORMAT = 1
+FORMAT = 2
 _COUNTS = ("asks", "draws", "told", "repeats", "expired", "duplicates")
 _logger = logging.getLogger("curricula")
 
@@ -81,6 +82,11 @@ class Curriculum:
         """How rewards are read: as rates, or, where they cannot be, by whether groups are informative."""
         return self._learner.rule.mode
 
+    @property
+    def predictor(self) -> Background | None:
+        """What predicts the difficulty of prompts never visited, for hosts that show it the policy; None without."""
+        return self._learner.predictor
+
     def ask(self, n: int, *, group_size: int, policy_version: int = 0) -> list[Draw]:
         """Choose n prompts, each for one group of rollouts.
 
@@ -107,13 +113,22 @@ class Curriculum:
             self._counts["expired"] += 1
             self._learner.monitor.count("expired", ticket.code)
         self._shares = self._compute_shares(self._rng)
-        choices = self._planner.plan(
-            n, group_size, self._shares, self._windows.spans, self._tickets, self._learner, self._rng
+        self._learner.tick()
+        choices, self._shares = self._planner.plan(
+            n,
+            group_size,
+            self._shares,
+            self._windows,
+            self._tickets,
+            self._learner,
+            self._counts["draws"],
+            self._rng,
         )
         asks, shares = self._counts["asks"], self._shares.tolist()
         numbers = self._tickets.issue(
             [Ticket(c.row, c.position, c.code, c.weight, shares[c.code], asks) for c in choices]
         )
+        self._planner.scout.prepare(n, self._shares, self._windows, self._tickets, self._learner, self._rng)
         keys = self.pool.keys_of([choice.row for choice in choices])
         names = self.pool.environments
         draws = [
@@ -266,6 +281,7 @@ class Curriculum:
         result = {name: float(count) for name, count in self._counts.items()}
         result["in_flight"] = float(len(self._tickets.in_flight))
         result["coverage"] = self._learner.beliefs.visited / len(self.pool)
+        result["least_propensity"] = self._planner.least
         result |= self._learner.monitor.metrics(rate)
         return result | {f"{name}/share": share for name, share in self.shares().items()}
 
@@ -281,6 +297,7 @@ class Curriculum:
             "shares": self._shares.copy(),
             "counts": dict(self._counts),
             "windows": {name: list(self._windows.get(name)) for name in self.pool.environments},
+            "ahead": self._planner.scout.state_dict(),
             "learner": self._learner.state_dict(),
             "tickets": self._tickets.state_dict(),
         }
@@ -306,6 +323,8 @@ class Curriculum:
         windows = read_windows(reader.section("windows"), self.pool)
         learner, tickets = Learner(self.pool, self.config), Tickets(self.pool)
         learner.load(reader.section("learner"))
+        planner = Planner(self.pool, self.config.curriculum)
+        planner.scout.load(reader.section("ahead"))
         tickets.load(reader.section("tickets"), counts["asks"])
         saved = read_json(reader, "config")
         mix = json.loads(self._mix())
@@ -319,7 +338,7 @@ class Curriculum:
             self.log.load(reader.section("log"))
         # Everything is checked: from here on, state changes.
         self._rng, self._shares, self._counts, self._windows = rng, shares, counts, windows
-        self._learner, self._tickets = learner, tickets
+        self._planner, self._learner, self._tickets = planner, learner, tickets
         log_changes(saved, mix)
 
     def _mix(self) -> str:

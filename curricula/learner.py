@@ -7,18 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.bandits import Mixer
-from curricula.beliefs import build_belief
+from curricula.beliefs import Hierarchical, build_belief
 from curricula.config import CurriculumConfig
 from curricula.costs import TokenCosts
 from curricula.filters import Filters, Groups, Judgement
 from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
+from curricula.predictors import build_predictor
 from curricula.records import Status, Verdict
 from curricula.scored import Scored
 from curricula.stateful import Reader
 from curricula.success import SuccessRule
 from curricula.tickets import Ticket
+from curricula.visited import Visited
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +38,11 @@ class Learner:
 
     def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
         selection = config.curriculum
+        self.pool = pool
         self._belief_type = selection.belief.type
         self.beliefs = build_belief(selection.belief, pool)
+        self.visited = Visited(pool)
+        self.predictor = build_predictor(selection.predictor, pool) if isinstance(self.beliefs, Hierarchical) else None
         self.costs = TokenCosts(pool, selection.bandit.discount)
         self.mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
@@ -76,7 +81,7 @@ class Learner:
             results = np.where(batch.given_K[places, None], batch.successes_KG[places], rewards)
             results[np.isnan(rewards)] = np.nan
         if self.rule.observe(results):
-            self.beliefs.clear()
+            self.clear()
             self.monitor.clear()
             self.mixer.clear()
         results = self.rule.read(results)
@@ -126,11 +131,37 @@ class Learner:
             counted_K=batch.counted_K[places],
         )
         self.monitor.record(groups)
-        self.beliefs.update(rows[taught], taught_passed[taught], tried[taught])
+        self._teach(rows[taught], taught_passed[taught], tried[taught])
         live_K = compared > 0
         self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
         self.mixer.observe(groups, compared > 1, self.rule.mode != "informative")
         return verdicts
+
+    def _teach(self, rows: NDArray[np.int64], passed: Floats, tried: Floats) -> None:
+        """One update of beliefs; what was never visited before also teaches the predictor, and is visited now."""
+        new = np.flatnonzero(~self.beliefs.seen(rows))
+        # The first visit of a row counts, where a tell brings several.
+        first = new[np.sort(np.unique(rows[new], return_index=True)[1])] if new.size else new
+        if self.predictor is not None and first.size and isinstance(self.beliefs, Hierarchical):
+            offsets = self.beliefs.ability()[0][self.pool.codes[rows[first]]]
+            self.predictor.learn(rows[first], passed[first], tried[first], offsets)
+        self.beliefs.update(rows, passed, tried)
+        self.visited.add(rows[first])
+
+    def place(self, rows: NDArray[np.int64], predictions: Floats) -> None:
+        """Take predicted logits (M,) of unvisited rows (M,) as what is known of their difficulty."""
+        if isinstance(self.beliefs, Hierarchical):
+            self.beliefs.place(rows, predictions)
+
+    def tick(self) -> None:
+        """An ask was made: evidence is that much older."""
+        if isinstance(self.beliefs, Hierarchical):
+            self.beliefs.tick()
+
+    def clear(self) -> None:
+        """Forget all beliefs."""
+        self.beliefs.clear()
+        self.visited.clear()
 
     def fail(self, status: Status, code: int) -> None:
         """Count a group of this run that did not end well; one that came too late is one that was not trained on."""
@@ -140,7 +171,7 @@ class Learner:
 
     def start_afresh(self) -> None:
         """Forget what was believed of pass rates, when they come to be measured in another way."""
-        self.beliefs.clear()
+        self.clear()
         self.monitor.clear()
         self.mixer.clear()
         self.rule = SuccessRule(self.rule.config)
@@ -161,19 +192,26 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """State of every part."""
-        return {name: part.state_dict() for name, part in self._parts()}
+        state = {name: part.state_dict() for name, part in self._parts()}
+        return state | {"predictor": None if self.predictor is None else self.predictor.state_dict()}
 
     def load(self, state: Reader) -> None:
         """Take over saved states; raises CheckpointError where one cannot be right."""
+        afresh = False
         for name, part in self._parts():
             section = state.section(name)
+            if name == "visited" and afresh:
+                continue
             if name == "beliefs" and (kind := section.text("type")) != self._belief_type:
                 _logger.warning(
                     "beliefs were %s in the saved run and are %s now: they start afresh", kind, self._belief_type
                 )
+                afresh = True
             else:
                 part.load(section)
+        if self.predictor is not None and not afresh and state.raw("predictor") is not None:
+            self.predictor.load(state.section("predictor"))
 
     def _parts(self) -> list[tuple[str, Any]]:
-        names = ("beliefs", "costs", "mixer", "rule", "monitor")
+        names = ("beliefs", "visited", "costs", "mixer", "rule", "monitor")
         return [(name, getattr(self, name)) for name in names]

@@ -129,34 +129,36 @@ def inclusion_probabilities(
     return chance
 
 
-def systematic(probabilities_EM: Floats, counts_E: Ints, rng: np.random.Generator) -> Ints:
+def systematic(probabilities: Floats, sizes_R: Ints, counts_R: Ints, rng: np.random.Generator) -> Ints:
     """Draw exactly `count` places in each row, so that place j is included with probability j.
 
     The places must be in random order already (candidates are), or neighbours would never be drawn together.
 
     Args:
-        probabilities_EM: Shape (E, M), in [0, 1], each row of sum `count`.
-        counts_E: Shape (E,), draws to make in each row.
+        probabilities: Shape (sum of sizes,), in [0, 1]: rows laid end to end, each of sum `count`.
+        sizes_R: Shape (R,), places in each row, at least 1.
+        counts_R: Shape (R,), draws to make in each row, at least 1.
         rng: The only source of randomness; one number is drawn for each row.
 
     Returns:
-        Shape (sum of counts,), places in the flattened array: row by row, distinct, ascending.
+        Shape (sum of counts,), places in the flat array: row by row, distinct, ascending.
     """
-    rows, width = len(probabilities_EM), probabilities_EM.shape[1]
-    edges = probabilities_EM.cumsum(axis=1)
-    edges *= (counts_E / edges[:, -1])[:, None]
-    # Rows laid end to end: row e takes up the numbers from `before` to `before + count`.
-    before = counts_E.cumsum() - counts_E
-    edges += before[:, None]
-    total = int(counts_E.sum())
-    row = np.repeat(np.arange(rows), counts_E)
-    marks = np.arange(total) + rng.random(rows)[row]
-    places = edges.ravel().searchsorted(marks, side="right")
+    ends = sizes_R.cumsum()
+    starts = ends - sizes_R
+    edges = probabilities.cumsum()
+    # Row r takes up the numbers from `before` to `before + count`.
+    before = counts_R.cumsum() - counts_R
+    low = np.concatenate([[0.0], edges[ends[:-1] - 1]])
+    scale = counts_R / (edges[ends - 1] - low)
+    edges = (edges - np.repeat(low, sizes_R)) * np.repeat(scale, sizes_R) + np.repeat(before, sizes_R)
+    row = np.repeat(np.arange(sizes_R.size), counts_R)
+    marks = np.arange(row.size) + rng.random(sizes_R.size)[row]
+    places = np.minimum(edges.searchsorted(marks, side="right"), ends[row] - 1)
+    places = np.maximum(places, starts[row])
     # A mark that rounding puts past the last edge belongs to the last place of its row that can be drawn.
-    over = places >= (row + 1) * width
-    if over.any():
-        last = width - 1 - (probabilities_EM[:, ::-1] > 0.0).argmax(axis=1)
-        places = np.where(over, row * width + last[row], places)
+    for wrong in np.flatnonzero(probabilities[places] <= 0.0).tolist():
+        start = int(starts[row[wrong]])
+        places[wrong] = start + int(np.flatnonzero(probabilities[start : places[wrong] + 1] > 0.0)[-1])
     return places
 
 

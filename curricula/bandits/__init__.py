@@ -2,6 +2,7 @@
 
 from curricula.bandits.base import Bandit
 from curricula.bandits.bounds import base_mix, bounded_shares, resolve_bounds
+from curricula.bandits.competition import Competition
 from curricula.bandits.control import TrainedShares
 from curricula.bandits.exp3s import Exp3S
 from curricula.bandits.fixed import FixedShares

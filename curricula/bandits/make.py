@@ -4,6 +4,7 @@ import importlib
 from typing import Any, cast
 
 from curricula.bandits.base import Bandit, Floats
+from curricula.bandits.competition import Competition
 from curricula.bandits.exp3s import Exp3S
 from curricula.bandits.fixed import FixedShares
 from curricula.bandits.rewards import Informative, LearningProgress, MeanAdvantage, Reward
@@ -11,6 +12,7 @@ from curricula.bandits.thompson import DiscountedThompson
 from curricula.bandits.ucb import SlidingWindowUCB
 from curricula.config import (
     BanditConfig,
+    CompetitionConfig,
     CurriculumConfig,
     CustomBanditConfig,
     EqualConfig,
@@ -47,6 +49,8 @@ def make_bandit(config: CurriculumConfig, base: Floats, sizes: Floats) -> Bandit
             return Exp3S(arms, chosen.exploration, chosen.switching)
         case UcbConfig():
             return SlidingWindowUCB(arms, chosen.window, chosen.exploration)
+        case CompetitionConfig():
+            return Competition(base)
         case EqualConfig():
             return FixedShares(base * 0.0 + 1.0)
         case SizeProportionalConfig():

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from curricula.bandits.base import Codes, Floats
 from curricula.bandits.bounds import base_mix, bounded_shares, resolve_bounds
+from curricula.bandits.competition import Competition
 from curricula.bandits.control import TrainedShares
 from curricula.bandits.fixed import FixedShares
 from curricula.bandits.make import make_bandit, make_reward
@@ -70,6 +71,20 @@ class Mixer:
         if isinstance(self.rule, FixedShares):
             return self.control.draws(bounded)
         return self.control.within(bounded, self._declared, self.caps)
+
+    @property
+    def compete(self) -> bool:
+        """Whether environments win their shares prompt by prompt, among candidates."""
+        return isinstance(self.rule, Competition) and len(self.base) > 1
+
+    def worth(self) -> Floats:
+        """What a unit of signal may be worth in a competition, shape (E,), in (0, 1]."""
+        return self.reward.ceiling()
+
+    def win(self, won: Floats) -> Floats:
+        """Shares of the draws (E,), after those won in a competition (E,)."""
+        raw = self.rule.win(won) if isinstance(self.rule, Competition) else won
+        return self.control.within(bounded_shares(raw, self.floors, self.caps), self._declared, self.caps)
 
     def observe(self, groups: Scored, compared: NDArray[np.bool_], rated: bool) -> None:
         """Learn K groups in the order they were told.

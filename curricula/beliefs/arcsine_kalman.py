@@ -74,12 +74,13 @@ class ArcsineKalman:
         a = 1 + 2 G P, which takes cos^2G psi for its Gaussian exp(-G psi^2).
         """
         mean, variance = self.posterior(rows)
-        rates = _rate(mean, variance)
+        rates, none = _rate(mean, variance), np.zeros(rows.size)
         if normaliser == "batch":
-            return Assessment(rates, (group_size - 1) * (1.0 - np.exp(-8.0 * variance) * np.cos(4.0 * mean)) / 8.0)
+            signals = (group_size - 1) * (1.0 - np.exp(-8.0 * variance) * np.cos(4.0 * mean)) / 8.0
+            return Assessment(rates, signals, none)
         wide = 1.0 + 2.0 * group_size * variance
         alike = np.exp(-group_size * mean**2 / wide) + np.exp(-group_size * (_RIGHT - mean) ** 2 / wide)
-        return Assessment(rates, np.maximum(1.0 - alike / np.sqrt(wide), 0.0))
+        return Assessment(rates, np.maximum(1.0 - alike / np.sqrt(wide), 0.0), none)
 
     def moments(self, rows: Rows) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of each row's pass rate, shape (M,) each; p = (1 - cos 2 psi) / 2."""

@@ -18,10 +18,12 @@ class Assessment(NamedTuple):
     Attributes:
         means: Shape (M,), expected pass rate of each.
         signals: Shape (M,), expected signal of a group of each under the posterior, not at its mean.
+        spreads: Shape (M,), standard deviation of the signal under the posterior; 0 from beliefs that do not say.
     """
 
     means: Floats
     signals: Floats
+    spreads: Floats
 
 
 class Belief(Protocol):

@@ -69,7 +69,8 @@ class DecayedBeta:
     def assess(self, rows: Rows, group_size: int, normaliser: Normaliser) -> Assessment:
         """Expected pass rate and signal of rows (M,), both in closed form."""
         alpha, beta = self.posterior(rows)
-        return Assessment(alpha / (alpha + beta), expected_signal(alpha, beta, group_size, normaliser))
+        signals = expected_signal(alpha, beta, group_size, normaliser).astype(np.float64)
+        return Assessment(alpha / (alpha + beta), signals, np.zeros(rows.size))
 
     def moments(self, rows: Rows) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of each row, shape (M,) each."""

@@ -74,7 +74,7 @@ class Hierarchical:
         # Sum of the posteriors of the visited prompts of each block, as of their last groups.
         self._sums_BN: Floats = np.zeros((len(self.pool.block_sizes), NODES))
         self._visited_B: Floats = np.zeros(len(self.pool.block_sizes))
-        self._tables: dict[tuple[int, Normaliser], tuple[Floats, Floats]] = {}
+        self._tables: dict[tuple[int, Normaliser], Floats] = {}
 
     def tick(self) -> None:
         """An ask was made: all evidence is that much older."""
@@ -95,24 +95,20 @@ class Hierarchical:
     def assess(self, rows: Rows, group_size: int, normaliser: Normaliser) -> Assessment:
         """Expected pass rate and signal of rows (M,)."""
         codes = self.pool.codes[rows]
-        mean_EN, signal_EN = self._table(group_size, normaliser)
-        weight_MN = self._posterior(rows, codes).astype(np.float32)
-        if len(mean_EN) == 1:
-            columns = weight_MN @ np.stack([mean_EN[0], signal_EN[0]], axis=1).astype(np.float32)
-            return Assessment(*columns.T.astype(np.float64))
-        means = np.einsum("mn,mn->m", weight_MN, mean_EN.astype(np.float32)[codes])
-        signals = np.einsum("mn,mn->m", weight_MN, signal_EN.astype(np.float32)[codes])
-        return Assessment(means.astype(np.float64), signals.astype(np.float64))
+        table_CEN = self._table(group_size, normaliser)
+        weight_MN = self._posterior(rows, codes)
+        means, signals, squares = (np.einsum("mn,mn->m", weight_MN, values_EN[codes]) for values_EN in table_CEN)
+        return Assessment(means, signals, np.sqrt(np.maximum(squares - signals * signals, 0.0)))
 
     def moments(self, rows: Rows) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of each row's pass rate, shape (M,) each."""
-        means, products = self.assess(rows, 2, "batch")
+        means, products, _ = self.assess(rows, 2, "batch")
         # With G = 2 the signal is E[p (1 - p)], so the variance is E[p] - E[p (1 - p)] - E[p]^2.
         return means, np.sqrt(np.maximum(means - products - means * means, 0.0))
 
     def pool_means(self, windows_E2: Rows) -> Floats:
         """Mean belief over the eligible prompts of each environment, shape (E,); O(levels)."""
-        mean_EN, _ = self._table(2, "batch")
+        mean_EN = self._table(2, "batch")[0]
         codes = self.pool.block_codes
         sizes = self.pool.block_sizes.astype(np.float64)
         visited = (self._sums_BN * mean_EN[codes]).sum(axis=1)
@@ -183,16 +179,16 @@ class Hierarchical:
         weight_MN = self._aged(codes, held) * self.shapes.prior_EBN[codes, self._bins(rows, held)]
         return weight_MN / weight_MN.sum(axis=1, keepdims=True)
 
-    def _table(self, group_size: int, normaliser: Normaliser) -> tuple[Floats, Floats]:
-        """Expected pass rate and signal at each node, (E, nodes) each, averaged over the ability's density."""
+    def _table(self, group_size: int, normaliser: Normaliser) -> Floats:
+        """Pass rate, signal and its square expected at each node, averaged over the ability's density: (3, E, nodes)."""
         key = (group_size, normaliser)
         if key not in self._tables:
-            mean_EN = signal_EN = np.zeros((1, NODES))
+            table_CEN = np.zeros((3, len(self.abilities.mean_E), NODES))
             for doubt, weight in _DOUBT_NODES:
                 rate = rates(self.abilities.mean_E + doubt * np.sqrt(self.abilities.variance_E))
-                mean_EN = mean_EN + weight * rate
-                signal_EN = signal_EN + weight * signal_of_rates(rate, group_size, normaliser)
-            self._tables[key] = mean_EN, signal_EN
+                signal = signal_of_rates(rate, group_size, normaliser)
+                table_CEN += weight * np.stack([rate, signal, signal * signal])
+            self._tables[key] = table_CEN
         return self._tables[key]
 
     def state_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from curricula.config.bandit import (
     BanditConfig,
+    CompetitionConfig,
     CustomBanditConfig,
     EqualConfig,
     Exp3SConfig,
@@ -30,6 +31,7 @@ from curricula.config.schema import (
     PredictedZeroVarianceConfig,
     PredictorConfig,
     RefillConfig,
+    ScheduleConfig,
     SelectionConfig,
     ShareConfig,
     SuccessConfig,
@@ -42,6 +44,7 @@ __all__ = [
     "ArcsineKalmanConfig",
     "BanditConfig",
     "BeliefConfig",
+    "CompetitionConfig",
     "CurriculumConfig",
     "CustomBanditConfig",
     "DecayedBetaConfig",
@@ -64,6 +67,7 @@ __all__ = [
     "QuotasConfig",
     "RefillConfig",
     "RewardConfig",
+    "ScheduleConfig",
     "SelectionConfig",
     "ShareConfig",
     "SizeProportionalConfig",

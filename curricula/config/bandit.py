@@ -89,6 +89,12 @@ class ThompsonConfig(LearnedConfig):
     sharpness: Annotated[float, Field(ge=0.1, le=1000)] = 2.0
 
 
+class CompetitionConfig(LearnedConfig):
+    """All candidates compete for the draws by expected signal per token times what the reward says it is worth."""
+
+    type: Literal["competition"] = "competition"
+
+
 class Exp3SConfig(LearnedConfig):
     """EXP3.S: `exploration` is the part that is spread evenly, `switching` about one over the groups of a phase."""
 
@@ -125,7 +131,7 @@ def _typed(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     given = cast("Mapping[Any, Any]", value)
-    return given if given.get("type") is not None else {**given, "type": "discounted_thompson"}
+    return given if given.get("type") is not None else {**given, "type": "competition"}
 
 
 def _tag(value: Any) -> Any:
@@ -134,10 +140,18 @@ def _tag(value: Any) -> Any:
 
 
 BanditConfig = (
-    ThompsonConfig | Exp3SConfig | UcbConfig | QuotasConfig | SizeProportionalConfig | EqualConfig | CustomBanditConfig
+    ThompsonConfig
+    | CompetitionConfig
+    | Exp3SConfig
+    | UcbConfig
+    | QuotasConfig
+    | SizeProportionalConfig
+    | EqualConfig
+    | CustomBanditConfig
 )
 AnyBandit = Annotated[
     Annotated[ThompsonConfig, Tag("discounted_thompson")]
+    | Annotated[CompetitionConfig, Tag("competition")]
     | Annotated[Exp3SConfig, Tag("exp3s")]
     | Annotated[UcbConfig, Tag("sliding_window_ucb")]
     | Annotated[QuotasConfig, Tag("quotas")]

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from curricula.config.bandit import AnyBandit, ThompsonConfig
-from curricula.config.belief import AnyBelief, DecayedBetaConfig
+from curricula.config.bandit import AnyBandit, CompetitionConfig
+from curricula.config.belief import AnyBelief, HierarchicalConfig
 from curricula.config.section import Section, problem, shown
 
 Path = tuple[str | int, ...]
@@ -40,7 +40,7 @@ class Origin:
 
 
 class ShareConfig(Section):
-    """Bounds on an environment's share of the draws; a missing floor is min(0.05, 0.5 / environments)."""
+    """Bounds on an environment's share of the draws; a missing floor is min(0.02, 0.5 / environments)."""
 
     floor: Annotated[float, Field(ge=0, le=1)] | None = None
     cap: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -171,16 +171,28 @@ FilterConfig = ZeroVarianceConfig | OverlongConfig | PassRateCapConfig | Predict
 AnyFilter = Annotated[FilterConfig, Field(discriminator="type")]
 
 
+class ScheduleConfig(Section):
+    """A declared order: `warm_up` draws by chance alone, then `easy_to_hard` draws that favour falling pass rates."""
+
+    warm_up: Annotated[int, Field(ge=0, le=2**53)] = 0
+    easy_to_hard: Annotated[int, Field(ge=0, le=2**53)] = 0
+    first: Annotated[float, Field(ge=0.5, le=1)] = 0.9
+    width: Annotated[float, Field(ge=0.01, le=10)] = 0.15
+
+
 class SelectionConfig(Section):
     """The curriculum itself."""
 
-    bandit: AnyBandit = ThompsonConfig()
-    belief: AnyBelief = DecayedBetaConfig()
+    bandit: AnyBandit = CompetitionConfig()
+    belief: AnyBelief = HierarchicalConfig()
     predictor: PredictorConfig = PredictorConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     filters: Annotated[tuple[AnyFilter, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
-    probe: Annotated[float, Field(gt=0, le=1)] = 0.05
-    temperature: Annotated[float, Field(gt=0, le=100)] = 0.05
+    schedule: ScheduleConfig = ScheduleConfig()
+    explore: Annotated[float, Field(ge=0, le=1)] = 0.25
+    optimism: Annotated[float, Field(ge=0, le=10)] = 0.5
+    probe: Annotated[float, Field(gt=0, le=1)] = 0.02
+    temperature: Annotated[float, Field(gt=0, le=100)] = 0.005
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     expiry: Annotated[int, Field(ge=1, le=2**31)] = 1000
 

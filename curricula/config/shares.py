@@ -12,7 +12,7 @@ _SLACK = 1e-9  # floors such as ten times 0.1 add up to a little more than 1 in 
 def share_bounds(config: CurriculumConfig, environments: Sequence[str]) -> tuple[list[float], list[float]]:
     """Floor and cap of each environment, in the order given; they always admit shares that sum to 1.
 
-    A missing floor is min(0.05, 0.5 / environments), less where the cap or the other floors leave less room.
+    A missing floor is min(0.02, 0.5 / environments), less where the cap or the other floors leave less room.
 
     Raises:
         ConfigError: As `check_shares`.
@@ -28,7 +28,7 @@ def share_bounds(config: CurriculumConfig, environments: Sequence[str]) -> tuple
     caps = [share.cap if share else 1.0 for share in shares]
     missing = sum(floor is None for floor in given)
     room = max(0.0, 1.0 - sum(floor for floor in given if floor is not None))
-    default = min(0.05, 0.5 / max(1, len(environments)), room / max(1, missing))
+    default = min(0.02, 0.5 / max(1, len(environments)), room / max(1, missing))
     floors = [min(default, cap) if floor is None else floor for floor, cap in zip(given, caps, strict=True)]
     return floors, caps
 

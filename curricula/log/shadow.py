@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from curricula.config import CurriculumConfig
 from curricula.curriculum import Curriculum
 from curricula.errors import CurriculaValueError
-from curricula.inclusion import inclusion
 from curricula.log.arrow import arrow
 from curricula.log.runs import Run
 from curricula.pool import PromptPool
@@ -17,6 +16,8 @@ from curricula.records import GroupOutcome
 from curricula.tickets import Ticket
 
 Floats = NDArray[np.float64]
+
+_SAMPLES = 8
 
 
 class Foresight(NamedTuple):
@@ -53,26 +54,14 @@ class Shadow(Curriculum):
         """What an ask for n groups would draw now; nothing changes by it."""
         rng, planner, learner = self._chance, self._planner, self._learner
         shares = self._compute_shares(rng)
-        spans = self._windows.spans
-        codes = self.pool.codes[np.asarray(rows, dtype=np.int64)]
-        positions = np.array([self.pool.position(row) for row in rows], dtype=np.int64)
-        probabilities = np.zeros(len(rows))
-        for code, span in enumerate(spans):
-            here = np.equal(codes, code)
-            taken = np.asarray(self._tickets.taken(*span), dtype=np.int64)
-            expected = min(float(n * shares[code]), float(span[1] - span[0] - taken.size))
-            probabilities[here] = inclusion(
-                positions[here],
-                span,
-                taken,
-                expected,
-                self.config.curriculum.candidates,
-                lambda these: planner.scores(these, group_size, learner),
-                planner.chances,
-                rng,
-            )
-        plan = planner.plan(n, group_size, shares, spans, self._tickets, learner, rng)
-        return Foresight(probabilities, shares, [choice.row for choice in plan])
+        asked = np.asarray(rows, dtype=np.int64)
+        drawn = self._counts["draws"]
+        found = [
+            planner.chances(asked, n, group_size, shares, self._windows, self._tickets, learner, drawn, rng)
+            for _ in range(_SAMPLES)
+        ]
+        plan = planner.plan(n, group_size, shares, self._windows, self._tickets, learner, drawn, rng)
+        return Foresight(np.mean(found, axis=0), plan.shares, [choice.row for choice in plan.choices])
 
     def adopt(self, rows: Sequence[int], propensities: Sequence[float]) -> list[int]:
         """Take draws that were made elsewhere as an ask of its own; returns their tickets."""

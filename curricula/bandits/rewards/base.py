@@ -26,6 +26,10 @@ class Reward(Protocol):
         """What a unit of that is worth in each environment, shape (E,), positive, up to a common factor."""
         ...
 
+    def ceiling(self) -> Floats:
+        """What a unit of it may be worth at best, as far as is known; shape (E,), in (0, 1]."""
+        ...
+
     def clear(self) -> None:
         """Forget what depends on how success is measured, when it comes to be measured in another way."""
         ...

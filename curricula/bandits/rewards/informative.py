@@ -29,6 +29,10 @@ class Informative:
         """The same everywhere."""
         return self._worth_E
 
+    def ceiling(self) -> Floats:
+        """The same everywhere."""
+        return self.worth()
+
     def clear(self) -> None:
         """Nothing depends on what success is."""
 

@@ -97,6 +97,15 @@ class LearningProgress:
         scale_E = std_E / _LOGISTIC
         return self.base * np.maximum(scale_E * np.logaddexp(0.0, mean_E / scale_E), 1e-9)
 
+    def ceiling(self) -> Floats:
+        """The upper limit of each environment's gain, two standard deviations above its mean, where it is below 1.
+
+        So a competition by signal is left alone as long as an environment may learn as environments do, and one whose
+        groups are informative and teach nothing falls back once that is certain.
+        """
+        mean_E, std_E = self.gains()
+        return np.clip(mean_E + 2.0 * std_E, 0.01, 1.0)
+
     def clear(self) -> None:
         """Forget the slopes."""
         self.trends.clear()

@@ -43,6 +43,10 @@ class MeanAdvantage:
         """The same everywhere."""
         return self._worth_E
 
+    def ceiling(self) -> Floats:
+        """The same everywhere."""
+        return self.worth()
+
     def clear(self) -> None:
         """Nothing is kept that depends on what success is."""
 

@@ -1,0 +1,195 @@
+"""Candidates for draws: random samples of the visited and of the unvisited prompts of each environment."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.config import SelectionConfig
+from curricula.learner import Learner
+from curricula.pool import PromptPool
+from curricula.sampling import sample_range
+from curricula.stateful import Reader
+from curricula.tickets import Tickets
+from curricula.windows import Windows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_UNSEEN_EACH, _FEW = 32, 4096
+
+
+class Candidates(NamedTuple):
+    """Prompts that may be drawn, environment by environment, in each the visited ones before the others.
+
+    Attributes:
+        positions: Shape (M,), in the pool's grouped order.
+        rows: Shape (M,), rows of the pool.
+        sizes_E2: Shape (E, 2), how many of each environment were visited, and how many not.
+        reach_E2: Shape (E, 2), probability with which a prompt of each kind became a candidate.
+        unseen_E: Shape (E,), part of the eligible prompts that was never visited.
+    """
+
+    positions: Ints
+    rows: Ints
+    sizes_E2: Ints
+    reach_E2: Floats
+    unseen_E: Floats
+
+
+class Scout:
+    """Samples candidates, and has those never visited looked at by the predictor before the next ask.
+
+    How many are looked at goes with the draws, not with the pool: at most `candidates` visited ones a draw, in all no
+    more than 8,192 or 16 a draw. Unvisited prompts all look alike without a prediction, so a few will do; with one,
+    those of the next ask are sampled when this one is done, and predicted beside the step.
+    """
+
+    def __init__(self, pool: PromptPool, config: SelectionConfig) -> None:
+        self.pool, self.config = pool, config
+        count = len(pool.environments)
+        self._ahead: Ints = np.zeros(0, dtype=np.int64)
+        self._sizes_E: Ints = np.zeros(count, dtype=np.int64)
+        self._reach_E: Floats = np.zeros(count)
+        self._spans_E2: Ints = np.zeros((count, 2), dtype=np.int64)
+
+    def look(
+        self, count: int, shares: Floats, windows: Windows, tickets: Tickets, learner: Learner, rng: np.random.Generator
+    ) -> Candidates:
+        """Candidates for `count` draws, of which each environment is expected to get its share (E,)."""
+        predictor = learner.predictor
+        if predictor is not None:
+            rows, predictions = predictor.collect()
+            if predictions.any():
+                learner.place(rows, predictions)
+        environments = len(self.pool.environments)
+        seen_E = learner.visited.within(windows.blocks_E2)
+        spans = windows.spans
+        wide_E = np.array([stop - start for start, stop in spans], dtype=np.int64)
+        most = min(self.config.candidates * count, max(8192, 16 * count))
+        part_E = np.ceil(most * (0.5 / environments + 0.5 * shares)).astype(np.int64)
+        fresh_E = self._fresh(count, shares, learner)
+        parts: list[Ints] = []
+        sizes_E2, reach_E2 = np.zeros((environments, 2), dtype=np.int64), np.ones((environments, 2))
+        ahead = self._take(spans) if predictor is not None else None
+        for code, span in enumerate(spans):
+            taken = tickets.taken(*span)
+            known = self._known(code, span, int(part_E[code]), int(seen_E[code]), taken, learner, rng)
+            left = int(wide_E[code] - seen_E[code])
+            new, reach = np.zeros(0, dtype=np.int64), 1.0
+            if left > 0:
+                if ahead is not None:
+                    new, reach = self._free(ahead[code], taken, learner), float(self._reach_E[code])
+                if new.size < min(left, fresh_E[code]) // 2:
+                    sample, reach = self._spread(span, int(fresh_E[code]), left, taken, rng)
+                    new = self._free(sample, taken[:0], learner)
+            parts += [known.positions, new]
+            sizes_E2[code] = known.positions.size, new.size
+            reach_E2[code] = known.reach, reach
+        positions = np.concatenate(parts)
+        unseen_E = np.clip(1.0 - seen_E / np.maximum(wide_E, 1), 0.0, 1.0)
+        return Candidates(positions, self.pool.rows(positions), sizes_E2, reach_E2, unseen_E)
+
+    def prepare(
+        self, count: int, shares: Floats, windows: Windows, tickets: Tickets, learner: Learner, rng: np.random.Generator
+    ) -> None:
+        """Sample the unvisited candidates of the next ask, and have them predicted beside the step."""
+        if learner.predictor is None:
+            return
+        fresh_E = self._fresh(count, shares, learner)
+        seen_E = learner.visited.within(windows.blocks_E2)
+        parts: list[Ints] = []
+        for code, (start, stop) in enumerate(windows.spans):
+            part, reach = np.zeros(0, dtype=np.int64), 1.0
+            if (left := stop - start - int(seen_E[code])) > 0:
+                taken = tickets.taken(start, stop)
+                part, reach = self._spread((start, stop), int(fresh_E[code]), left, taken, rng)
+                part = self._free(part, taken[:0], learner)
+            parts.append(part)
+            self._sizes_E[code], self._reach_E[code] = part.size, reach
+        self._spans_E2[:] = windows.spans
+        self._ahead = np.concatenate(parts)
+        learner.predictor.request(self.pool.rows(self._ahead).astype(np.int64))
+
+    def _fresh(self, count: int, shares: Floats, learner: Learner) -> Ints:
+        """Unvisited candidates wanted in each environment, shape (E,)."""
+        each = _UNSEEN_EACH if learner.predictor is not None or self.pool.has_levels else 2
+        most = min(each * count, max(_FEW, 4 * count))
+        return np.ceil(most * (0.5 / len(shares) + 0.5 * shares)).astype(np.int64) + 2
+
+    def _take(self, spans: list[tuple[int, int]]) -> list[Ints] | None:
+        """What was sampled for this ask, per environment; None where other prompts are eligible by now."""
+        if not self._ahead.size or not np.array_equal(self._spans_E2, spans):
+            return None
+        return np.split(self._ahead, self._sizes_E.cumsum()[:-1])
+
+    def _known(
+        self,
+        code: int,
+        span: tuple[int, int],
+        wanted: int,
+        inside: int,
+        taken: Ints,
+        learner: Learner,
+        rng: np.random.Generator,
+    ) -> "Sample":
+        if inside == 0:
+            return Sample(np.zeros(0, dtype=np.int64), 1.0)
+        total = int(learner.visited.counts_E[code])
+        # Those of other levels and those in flight are sampled along, and left out: so many more are sampled.
+        size = -(-wanted * total // max(inside - taken.size, 1)) if inside > taken.size else total
+        positions = learner.visited.sample(code, size, rng)
+        if inside < total:
+            positions = positions[(positions >= span[0]) & (positions < span[1])]
+        return Sample(_without(positions, taken), min(size / total, 1.0))
+
+    def _spread(
+        self, span: tuple[int, int], wanted: int, left: int, taken: Ints, rng: np.random.Generator
+    ) -> tuple[Ints, float]:
+        """A simple random sample of the eligible prompts that holds about so many unvisited ones, and its fraction."""
+        start, stop = span
+        free = stop - start - taken.size
+        if free <= 0:
+            return np.zeros(0, dtype=np.int64), 1.0
+        size = min(free, -(-wanted * (stop - start) * 9 // (left * 8)) + 8, max(16 * wanted, _FEW))
+        if size == free:
+            return _without(np.arange(start, stop), taken), 1.0
+        return sample_range(start, stop, taken, size, rng), size / free
+
+    def _free(self, positions: Ints, taken: Ints, learner: Learner) -> Ints:
+        positions = _without(positions, taken)
+        return positions[~learner.beliefs.seen(self.pool.rows(positions))]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The candidates that wait for the next ask."""
+        return {
+            "rows": self.pool.rows(self._ahead).astype(np.int64),
+            "sizes": self._sizes_E.copy(),
+            "reach": self._reach_E.copy(),
+            "spans": self._spans_E2.copy(),
+        }
+
+    def load(self, state: Reader) -> None:
+        """Take over a saved state; raises CheckpointError where it cannot be right."""
+        rows = state.array("rows", np.int64, (None,), high=len(self.pool) - 1)
+        sizes = state.array("sizes", np.int64, self._sizes_E.shape, high=len(self.pool))
+        state.ensure("sizes", "as many as there are rows", int(sizes.sum()) == rows.size)
+        self._reach_E = state.array("reach", np.float64, self._reach_E.shape, high=1.0)
+        self._spans_E2 = state.array("spans", np.int64, self._spans_E2.shape, high=len(self.pool))
+        self._sizes_E = sizes
+        self._ahead = np.array([self.pool.position(row) for row in rows.tolist()], dtype=np.int64)
+
+
+class Sample(NamedTuple):
+    """Positions, and the fraction of those eligible that they are expected to be."""
+
+    positions: Ints
+    reach: float
+
+
+def _without(positions: Ints, taken: Ints) -> Ints:
+    """Positions (M,) that are not among those taken, which ascend."""
+    if not taken.size or not positions.size:
+        return positions
+    places = np.minimum(taken.searchsorted(positions), taken.size - 1)
+    return positions[taken[places] != positions]
