@@ -13,6 +13,7 @@ from curricula.bandits.ucb import SlidingWindowUCB
 
 __all__ = [
     "Bandit",
+    "Competition",
     "DiscountedThompson",
     "Exp3S",
     "FixedShares",

@@ -180,7 +180,7 @@ class Hierarchical:
         return weight_MN / weight_MN.sum(axis=1, keepdims=True)
 
     def _table(self, group_size: int, normaliser: Normaliser) -> Floats:
-        """Pass rate, signal and its square expected at each node, averaged over the ability's density: (3, E, nodes)."""
+        """Pass rate, signal and its square expected at each node, over the density of the ability: (3, E, nodes)."""
         key = (group_size, normaliser)
         if key not in self._tables:
             table_CEN = np.zeros((3, len(self.abilities.mean_E), NODES))
