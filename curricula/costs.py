@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.beliefs.sums import rounds
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
-from curricula.visits import visits
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -52,7 +52,7 @@ class TokenCosts:
         codes = self.pool.codes[rows]
         np.add.at(self.sums_E2, codes, np.stack([each * rollouts, rollouts], axis=1))
         means = self.environments()[codes]
-        for part in visits(rows):
+        for part in rounds(rows):
             old, value = self.mean[rows[part]].astype(np.float64), each[part]
             self.mean[rows[part]] = np.where(old > 0.0, old + _RATE * (value - old), 0.5 * (means[part] + value))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curricula.config import CurriculumConfig, as_config
-from curricula.errors import CheckpointError, CurriculaValueError
+from curricula.errors import CurriculaValueError
 from curricula.learner import Learner
 from curricula.log import OutcomeLog
 from curricula.outcomes import stack
@@ -18,6 +18,7 @@ from curricula.planning import Planner
 from curricula.pool import PromptPool
 from curricula.predictors import Background
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
+from curricula.remap import key_state, remapped
 from curricula.restoring import changed, log_changes, read_json, read_rng, read_windows, rng_state
 from curricula.stateful import MOST, Reader
 from curricula.success import SuccessMode
@@ -287,43 +288,53 @@ class Curriculum:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs to go on exactly: JSON values and numpy arrays."""
-        state = {} if self.log is None else {"log": self.log.state_dict()}
-        return {
-            **state,
+        state: dict[str, Any] = {
             "format": FORMAT,
             "fingerprint": self.pool.fingerprint,
             "config": self._mix(),
             "rng": rng_state(self._rng),
             "shares": self._shares.copy(),
             "counts": dict(self._counts),
-            "windows": {name: list(self._windows.get(name)) for name in self.pool.environments},
+            "windows": self._window_state(),
             "ahead": self._planner.scout.state_dict(),
             "learner": self._learner.state_dict(),
             "tickets": self._tickets.state_dict(),
         }
+        if self.log is not None:
+            state["log"] = self.log.state_dict()
+        return state | {"keys": key_state(state, self.pool)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state, after all of it was checked. The mix may differ, and the log says where.
 
+        So may the data set: what is known of prompts goes on with those that have the same keys, wherever they are
+        now, and the log says how many. What was drawn of prompts that are gone is cancelled.
+
         Raises:
-            CheckpointError: State that is damaged, or of another pool; nothing has changed then.
+            CheckpointError: State that is damaged, or of a pool with fewer than half of the prompts that it speaks
+                of; nothing has changed then.
         """
         reader = Reader(state, "state")
         reader.integer("format", low=FORMAT, high=FORMAT)
-        if reader.text("fingerprint") != self.pool.fingerprint:
-            raise CheckpointError(
-                "state: expected the state of this pool; got that of another one: its environments, its keys or "
-                "their order differ; resume with the data set of the saved run"
-            )
+        learner, tickets = Learner(self.pool, self.config), Tickets(self.pool)
+        planner = Planner(self.pool, self.config.curriculum)
+        if moved := reader.text("fingerprint") != self.pool.fingerprint:
+            fresh = {
+                "shares": self._shares,
+                "windows": self._window_state(),
+                "ahead": planner.scout.state_dict(),
+                "learner": learner.state_dict(),
+            }
+            reader = Reader(remapped(state, self.pool, fresh), "state")
         rng = read_rng(reader.section("rng"))
         shares = reader.array("shares", np.float64, self._shares.shape, high=1.0 + 1e-9)
         reader.ensure("shares", "shares that sum to 1", abs(float(shares.sum()) - 1.0) < 1e-6)
         counts_reader = reader.section("counts")
         counts = {name: counts_reader.integer(name) for name in _COUNTS}
         windows = read_windows(reader.section("windows"), self.pool)
-        learner, tickets = Learner(self.pool, self.config), Tickets(self.pool)
         learner.load(reader.section("learner"))
-        planner = Planner(self.pool, self.config.curriculum)
+        if moved:
+            learner.beliefs.recount()
         planner.scout.load(reader.section("ahead"))
         tickets.load(reader.section("tickets"), counts["asks"])
         saved = read_json(reader, "config")
@@ -340,6 +351,9 @@ class Curriculum:
         self._rng, self._shares, self._counts, self._windows = rng, shares, counts, windows
         self._planner, self._learner, self._tickets = planner, learner, tickets
         log_changes(saved, mix)
+
+    def _window_state(self) -> dict[str, list[int]]:
+        return {name: list(self._windows.get(name)) for name in self.pool.environments}
 
     def _mix(self) -> str:
         """The part of the mix that is read here; what hosts read may hold objects that are not JSON."""

@@ -25,6 +25,11 @@ class Reader:
         self._state = cast(Mapping[str, Any], state)
         self.place = place
 
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The mapping itself."""
+        return self._state
+
     def _get(self, name: str) -> Any:
         if name not in self._state:
             raise CheckpointError(f"{self.place}.{name}: expected in the saved state; it is missing")

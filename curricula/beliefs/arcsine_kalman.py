@@ -115,6 +115,13 @@ class ArcsineKalman:
         self.variance[rows] = (1.0 - gain) * variance + self.noise
         np.add.at(self.means_B, self.pool.blocks[rows], _rate(*self.posterior(rows)) - before)
 
+    def recount(self) -> None:
+        """Take the sums over blocks anew."""
+        rows = np.flatnonzero(self.variance)
+        self.means_B = self.pool.block_sizes.astype(np.float64)
+        self.means_B *= 0.5
+        np.add.at(self.means_B, self.pool.blocks[rows], _rate(*self.posterior(rows)) - 0.5)
+
     def state_dict(self) -> dict[str, Any]:
         """Beliefs of the visited rows only, and the sums as they are."""
         rows = np.flatnonzero(self.variance)

@@ -68,6 +68,10 @@ class Belief(Protocol):
         """Forget all evidence."""
         ...
 
+    def recount(self) -> None:
+        """Take sums over prompts anew: a state was loaded whose prompts are not all there any more."""
+        ...
+
     def state_dict(self) -> dict[str, Any]:
         """State: JSON values and arrays."""
         ...

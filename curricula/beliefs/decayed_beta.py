@@ -111,6 +111,16 @@ class DecayedBeta:
         np.add.at(self.prior_B, blocks, s / (s + new_n) - s / (s + old_n))
         np.add.at(self.evidence_B, blocks, new_k / (s + new_n) - old_k / (s + old_n))
 
+    def recount(self) -> None:
+        """Take the sums over blocks anew."""
+        rows = np.flatnonzero(self.tried)
+        passed, tried = self.passed[rows].astype(np.float64), self.tried[rows].astype(np.float64)
+        blocks, s = self.pool.blocks[rows], self.strength
+        self.prior_B = self.pool.block_sizes.astype(np.float64)
+        self.evidence_B = np.zeros(len(self.prior_B))
+        np.add.at(self.prior_B, blocks, s / (s + tried) - 1.0)
+        np.add.at(self.evidence_B, blocks, passed / (s + tried))
+
     def state_dict(self) -> dict[str, Any]:
         """Evidence of the visited rows only, and the sums as they are: a resumed run must not differ by a rounding."""
         rows = np.flatnonzero(self.tried)

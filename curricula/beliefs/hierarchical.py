@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _RECENT = 2048
+_PART = 1 << 16
 _REFIT_EVERY = 8
 _DOUBT = np.sqrt(3.0)  # outer nodes of the Gauss-Hermite rule of three points, in standard deviations
 _DOUBT_NODES = ((-_DOUBT, 1.0 / 6.0), (0.0, 2.0 / 3.0), (_DOUBT, 1.0 / 6.0))
@@ -190,6 +191,16 @@ class Hierarchical:
                 table_CEN += weight * np.stack([rate, signal, signal * signal])
             self._tables[key] = table_CEN
         return self._tables[key]
+
+    def recount(self) -> None:
+        """Take the sums over blocks anew, of the posteriors as they are now."""
+        self._sums_BN[...], self._visited_B[...] = 0.0, 0.0
+        held = np.flatnonzero(self.evidence.records["word"])
+        for rows in np.split(held, range(_PART, held.size, _PART)):
+            rows = rows[self.evidence.seen(rows)]
+            blocks = self.pool.blocks[rows]
+            np.add.at(self._sums_BN, blocks, self._posterior(rows, self.pool.codes[rows]))
+            np.add.at(self._visited_B, blocks, 1.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Evidence of the rows that have any, and all that is learned of environments."""
