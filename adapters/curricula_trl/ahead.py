@@ -98,27 +98,31 @@ class Ahead:
             CheckpointError: One of them is damaged, or is that of another data set.
         """
         curriculum = self.settled()
-        draws = [self._read(row) for row in rows]
+        moved = curriculum_state.get("fingerprint") != curriculum.pool.fingerprint
+        draws = [self._read(row, moved) for row in rows]
         before = curriculum.state_dict()
         curriculum.load_state_dict(curriculum_state)
         flying = curriculum.in_flight()
+        if moved:
+            # The data set changed: what was drawn of the old one is drawn again.
+            curriculum.cancel([draw.ticket for draw in draws if draw.ticket in flying])
+            draws = []
         if stray := [draw for draw in draws if flying.get(draw.ticket) != draw.index]:
             curriculum.load_state_dict(before)
             raise CheckpointError(f"ahead: expected draws in flight; got ticket {stray[0].ticket}, which is not")
         self._draws, self._failure, self._metrics = draws, None, None
 
-    def _read(self, row: Any) -> Draw:
-        pool = self._curriculum.pool
+    def _read(self, row: Any, moved: bool) -> Draw:
         match row:
             case [int(ticket), int(index), str(key), str(name), float(propensity), str(reason)] if (
-                0 <= index < len(pool)
-                and key == pool.key(index)
-                and name == pool.environments[pool.codes[index]]
-                and 0 < propensity <= 1
-                and reason in REASONS
+                (moved or self._is_row(index, key, name)) and 0 < propensity <= 1 and reason in REASONS
             ):
                 return Draw(ticket, index, key, name, propensity, 0, reason)  # type: ignore[arg-type]
         raise CheckpointError(f"ahead: expected a draw of this pool; got {row!r}; resume from an older checkpoint")
+
+    def _is_row(self, index: int, key: str, name: str) -> bool:
+        pool = self._curriculum.pool
+        return 0 <= index < len(pool) and key == pool.key(index) and name == pool.environments[pool.codes[index]]
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -240,7 +240,7 @@ class CurriculumSampler(Sampler[int]):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores what `state_dict` gave.
+        """Restores what `state_dict` gave; of a data set that changed since, as `Curriculum.load_state_dict` does.
 
         Raises:
             CheckpointError: The state is damaged or is that of another data set.
@@ -256,6 +256,14 @@ class CurriculumSampler(Sampler[int]):
                 f"{error}"
             ) from error
         curriculum.load_state_dict(inner)
+        if inner["fingerprint"] != curriculum.pool.fingerprint:
+            # The data set changed: prompts that were drawn are in other rows now, or gone.
+            flying = curriculum.in_flight()
+            waiting = deque((flying[ticket], ticket) for _, ticket in waiting if ticket in flying)
+            open_tickets = [ticket for tickets in open_draws.values() for ticket in tickets if ticket in flying]
+            open_draws = {}
+            for ticket in open_tickets:
+                open_draws.setdefault(flying[ticket], deque()).append(ticket)
         self._waiting, self._open = waiting, open_draws
         # Saved after the last prompt of an epoch, the next one begins.
         self._yielded, self._resumed = (yielded, True) if yielded < len(self) else (0, False)

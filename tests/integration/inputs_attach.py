@@ -8,6 +8,7 @@ from host import dataset, length, model, reward, trainer
 from transformers import Trainer, TrainingArguments
 from trl import GRPOTrainer, RLOOTrainer
 
+from curricula import GroupOutcome
 from curricula.config import resolved
 from curricula_trl import CurriculumSampler, detach
 
@@ -77,6 +78,23 @@ def after_detach(folder: Path) -> None:
     assert sampler.attach(host).curriculum.metrics()["draws"] == 2
     detach(host)
     assert CurriculumSampler().attach(host).curriculum.metrics()["draws"] == 0
+
+
+def changed_data(folder: Path) -> None:
+    sampler = CurriculumSampler({"key": "prompt"})
+    told = sampler.attach(trainer(folder)).curriculum
+    told.tell([GroupOutcome(draw.ticket, [0, 1]) for draw in told.ask(20, group_size=2)])
+    sampler.detach()
+    later = sampler.attach(trainer(folder, train_dataset=dataset().shuffle(seed=1).select(range(78)))).curriculum
+    assert 18 <= round(later.metrics()["coverage"] * 78) <= 20
+
+
+def other_data(folder: Path) -> None:
+    sampler = CurriculumSampler().attach(trainer(folder))
+    sampler.curriculum.cancel([draw.ticket for draw in sampler.curriculum.ask(2, group_size=4)])
+    sampler.curriculum.tell([GroupOutcome(None, [0, 1], index=3)])
+    sampler.detach()
+    sampler.attach(trainer(folder, train_dataset=dataset({"other": 30})))
 
 
 def nan_reward(folder: Path) -> None:
@@ -173,6 +191,8 @@ CASES = {
     "attach-no-column": lambda folder: attach(folder, {"environment_column": "env"}),
     "attach-no-key": lambda folder: attach(folder, {"key": "uid"}),
     "attach-empty-environment": empty_environment,
+    "attach-changed-data": changed_data,
+    "attach-other-data": other_data,
     "attach-no-reward": lambda folder: attach(folder, {"success": {"reward": "exact"}}, reward_funcs=reward),
     "attach-same-name": lambda folder: attach(folder, {"success": {"reward": "reward"}}, reward_funcs=[reward, reward]),
     "attach-no-scale": lambda folder: attach(
