@@ -57,6 +57,11 @@ def known(curriculum):
     return {key: facts for (key, *facts), visited in zip(table, seen, strict=True) if visited}
 
 
+def figures(curriculum):
+    """Metrics but for those of the last ask alone."""
+    return {n: v for n, v in curriculum.metrics().items() if not n.endswith("/share") and n != "least_propensity"}
+
+
 def shuffled(prompts, seed=0):
     return [prompts[place] for place in np.random.default_rng(seed).permutation(len(prompts))]
 
@@ -68,7 +73,7 @@ def test_another_order_changes_nothing_that_is_known(belief, bandit, caplog):
     with caplog.at_level(logging.WARNING, "curricula"):
         after = resumed(before, shuffled(PROMPTS))
     assert known(after) == known(before)
-    assert after.metrics() == pytest.approx(before.metrics(), nan_ok=True)
+    assert figures(after) == pytest.approx(figures(before))
     flying = {ticket: after.pool.key(row) for ticket, row in after.in_flight().items()}
     assert flying == {ticket: before.pool.key(row) for ticket, row in before.in_flight().items()}
     said = caplog.messages[-1]
@@ -102,9 +107,7 @@ def test_an_environment_that_has_another_name(bandit, caplog):
     before = run(PROMPTS, bandit=bandit)
     after = resumed(before, [("a first name" if n == "odd" else n, k, v) for n, k, v in PROMPTS])
     assert known(after) == known(before)
-    renamed = {n.replace("odd/", "a first name/"): v for n, v in before.metrics().items() if not n.endswith("/share")}
-    got = {n: v for n, v in after.metrics().items() if not n.endswith("/share")}
-    assert got == pytest.approx(renamed, nan_ok=True)
+    assert figures(after) == pytest.approx({n.replace("odd/", "a first name/"): v for n, v in figures(before).items()})
     assert "environment odd is called a first name now" in caplog.text
     assert sum(after.shares().values()) == pytest.approx(1)
     after.ask(9, group_size=4)
@@ -117,7 +120,9 @@ def test_environments_that_came_and_went(belief, bandit, caplog):
     kept = [p for p in PROMPTS if p[0] != "hard"]
     after = resumed(before, kept + [("breadth", f"b{i}", 0) for i in range(20)])
     assert "environments that are gone: hard; environments that are new: breadth" in caplog.text
-    assert known(after) == {key: facts for key, facts in known(before).items() if not key.startswith("hard")}
+    left = {key: facts for key, facts in known(before).items() if not key.startswith("hard")}
+    # What is learned of each environment is shrunk to what is learned of all.
+    assert known(after) == {key: pytest.approx(facts, abs=0.1) for key, facts in left.items()}
     was, now = before.metrics(), after.metrics()
     for name in ("easy/kept", "odd/kept", "easy/tokens", "easy/success_drawn"):
         assert now[name] == was[name]
