@@ -58,12 +58,16 @@ class Abilities:
         count = len(self.mean_E)
         mean_E, information_E = self.mean_E, np.zeros(count)
         for _ in range(_ROUNDS):
-            rate_KN = rates(mean_E)[codes_K]
-            weight_KN = posterior(prior_KN, rate_KN, passed_K, tried_K)
-            left_KN = passed_K[:, None] - tried_K[:, None] * rate_KN
-            slope_K = (weight_KN * left_KN).sum(axis=1)
-            complete_K = (weight_KN * rate_KN * (1.0 - rate_KN)).sum(axis=1) * tried_K
-            missing_K = (weight_KN * left_KN**2).sum(axis=1) - slope_K**2
+            rate_EN = rates(mean_E)
+            weight_KN = prior_KN * likelihood(rate_EN, codes_K, passed_K, tried_K)
+            weight_KN /= weight_KN.sum(axis=1, keepdims=True)
+            # Moments of the pass rate under the posterior give all that is needed: k - n p is linear in it.
+            rate_KN = rate_EN[codes_K]
+            first_K = np.einsum("kn,kn->k", weight_KN, rate_KN)
+            second_K = np.einsum("kn,kn,kn->k", weight_KN, rate_KN, rate_KN)
+            slope_K = passed_K - tried_K * first_K
+            complete_K = (first_K - second_K) * tried_K
+            missing_K = tried_K**2 * (second_K - first_K**2)
             complete_E = np.bincount(codes_K, complete_K, count)
             observed_E = complete_E - np.bincount(codes_K, missing_K, count)
             information_E = np.maximum(observed_E, _LEAST_PART * complete_E)
@@ -82,14 +86,21 @@ class Abilities:
         self.variance_E = state.array("variance", np.float64, self.mean_E.shape, low=1e-12, high=_PRIOR_VARIANCE)
 
 
-def likelihood(rate_KN: Floats, passed_K: Floats, tried_K: Floats) -> Floats:
-    """p^k (1 - p)^(n - k) at each node, scaled to a maximum of 1 for each group; shape (K, nodes)."""
-    rate_KN = np.clip(rate_KN, _SMALL, 1.0 - _SMALL)
-    log_KN = passed_K[:, None] * np.log(rate_KN) + (tried_K - passed_K)[:, None] * np.log1p(-rate_KN)
-    return np.exp(log_KN - log_KN.max(axis=1, keepdims=True))
+def likelihood(rate_EN: Floats, codes_K: Codes, passed_K: Floats, tried_K: Floats) -> Floats:
+    """p^k (1 - p)^(n - k) at each node, scaled to a maximum of 1 for each group.
 
+    Args:
+        rate_EN: Pass rates at the nodes, of each environment.
+        codes_K: Environment of each group.
+        passed_K: k, successes.
+        tried_K: n, rollouts.
 
-def posterior(prior_KN: Floats, rate_KN: Floats, passed_K: Floats, tried_K: Floats) -> Floats:
-    """Posteriors of K groups over the nodes, each of sum 1."""
-    weight_KN = prior_KN * likelihood(rate_KN, passed_K, tried_K)
-    return weight_KN / weight_KN.sum(axis=1, keepdims=True)
+    Returns:
+        Shape (K, nodes).
+    """
+    rate_EN = np.clip(rate_EN, _SMALL, 1.0 - _SMALL)
+    # Logarithms of the few nodes, not of the many groups.
+    log_KN = passed_K[:, None] * np.log(rate_EN)[codes_K]
+    log_KN += (tried_K - passed_K)[:, None] * np.log1p(-rate_EN)[codes_K]
+    log_KN -= log_KN.max(axis=1, keepdims=True)
+    return np.exp(log_KN, out=log_KN)

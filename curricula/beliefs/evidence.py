@@ -32,10 +32,10 @@ class Evidence:
 
     def read(self, rows: Rows) -> "Held":
         """What is held of rows (M,)."""
-        records = self.records[rows]
+        records = self.records.take(rows)
         word = records["word"]
         return Held(
-            _LIKELIHOOD[records["fall"]],
+            _LIKELIHOOD.take(records["fall"]),
             records["ability"].astype(np.float64),
             (word >> 8).astype(np.int64),
             (word & 255).astype(np.int64),
@@ -43,7 +43,7 @@ class Evidence:
 
     def seen(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows have evidence, shape (M,)."""
-        return self.records["word"][rows] > 255
+        return self.records.take(rows)["word"] > 255
 
     def write(self, rows: Rows, likelihood_KN: Floats, ability_K: Floats, clock: int, bin_K: Rows) -> None:
         """Replace what is held of distinct rows (K,): likelihoods (K, nodes) of any scale, ability, time and bin."""

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.beliefs.abilities import Abilities, likelihood, posterior
+from curricula.beliefs.abilities import Abilities, likelihood
 from curricula.beliefs.base import Assessment, Normaliser
 from curricula.beliefs.bins import Bins
 from curricula.beliefs.evidence import MOST_CLOCK, Evidence, Held
 from curricula.beliefs.grid import NODES, rates, spreads, variance_class
-from curricula.beliefs.shapes import Shapes
+from curricula.beliefs.shapes import BINS, Shapes
 from curricula.beliefs.sums import rounds
 from curricula.config import HierarchicalConfig
 from curricula.objectives import signal_of_rates
@@ -57,7 +57,7 @@ class Hierarchical:
 
     def __init__(self, pool: PromptPool, config: HierarchicalConfig) -> None:
         self.pool, self.config = pool, config
-        self._spreads = spreads()
+        self._spreads = np.ascontiguousarray(spreads().transpose(0, 2, 1), dtype=np.float32)
         self.clear()
 
     def clear(self) -> None:
@@ -75,7 +75,7 @@ class Hierarchical:
         # Sum of the posteriors of the visited prompts of each block, as of their last groups.
         self._sums_BN: Floats = np.zeros((len(self.pool.block_sizes), NODES))
         self._visited_B: Floats = np.zeros(len(self.pool.block_sizes))
-        self._tables: dict[tuple[int, Normaliser], Floats] = {}
+        self._tables: dict[tuple[int, Normaliser], NDArray[np.float32]] = {}
 
     def tick(self) -> None:
         """An ask was made: all evidence is that much older."""
@@ -96,9 +96,17 @@ class Hierarchical:
     def assess(self, rows: Rows, group_size: int, normaliser: Normaliser) -> Assessment:
         """Expected pass rate and signal of rows (M,)."""
         codes = self.pool.codes[rows]
-        table_CEN = self._table(group_size, normaliser)
-        weight_MN = self._posterior(rows, codes)
-        means, signals, squares = (np.einsum("mn,mn->m", weight_MN, values_EN[codes]) for values_EN in table_CEN)
+        order = codes.argsort(kind="stable") if (codes[1:] < codes[:-1]).any() else np.arange(rows.size)
+        table_ENC = self._table(group_size, normaliser)
+        weight_MN = self._posterior(rows[order], codes[order])
+        sums_MC = np.empty((rows.size, table_ENC.shape[2]), dtype=np.float32)
+        edges = codes[order].searchsorted(np.arange(len(table_ENC) + 1)).tolist()
+        for code in np.flatnonzero(np.diff(edges)).tolist():
+            part = slice(edges[code], edges[code + 1])
+            sums_MC[part] = weight_MN[part] @ table_ENC[code]
+        result_MC = np.empty(sums_MC.shape)
+        result_MC[order] = sums_MC
+        means, signals, squares = result_MC[:, :3].T / result_MC[:, 3]
         return Assessment(means, signals, np.sqrt(np.maximum(squares - signals * signals, 0.0)))
 
     def moments(self, rows: Rows) -> tuple[Floats, Floats]:
@@ -109,7 +117,7 @@ class Hierarchical:
 
     def pool_means(self, windows_E2: Rows) -> Floats:
         """Mean belief over the eligible prompts of each environment, shape (E,); O(levels)."""
-        mean_EN = self._table(2, "batch")[0]
+        mean_EN = self._table(2, "batch")[:, :, 0].astype(np.float64)
         codes = self.pool.block_codes
         sizes = self.pool.block_sizes.astype(np.float64)
         visited = (self._sums_BN * mean_EN[codes]).sum(axis=1)
@@ -138,15 +146,16 @@ class Hierarchical:
         before /= before.sum(axis=1, keepdims=True)
         self.abilities.update(codes, before, passed, tried)
         mean_E = self.abilities.mean_E
-        rate_KN = rates(mean_E)[codes]
-        after = posterior(before, rate_KN, passed, tried)
+        likely = likelihood(rates(mean_E), codes, passed, tried)
+        after = before * likely
+        after /= after.sum(axis=1, keepdims=True)
         fresh = held.clock_M == 0
         blocks = self.pool.blocks[rows]
         np.add.at(self._sums_BN, blocks, after - np.where(fresh[:, None], 0.0, before))
         np.add.at(self._visited_B, blocks[fresh], 1.0)
         self.visited += int(fresh.sum())
         self._recent = np.concatenate([self._recent, rows[fresh]])[-_RECENT:]
-        new = aged**self.config.memory * likelihood(rate_KN, passed, tried)
+        new = aged**self.config.memory * likely
         self.evidence.write(rows, new, mean_E[codes], self.clock, bins)
         self._tables.clear()
 
@@ -155,7 +164,8 @@ class Hierarchical:
         rows = self._recent
         codes = self.pool.codes[rows].astype(np.int64)
         held = self.evidence.read(rows)
-        self.shapes.refit(codes, self._bins(rows, held), self._posterior(rows, codes))
+        weight_MN = self._posterior(rows, codes).astype(np.float64)
+        self.shapes.refit(codes, self._bins(rows, held), weight_MN / weight_MN.sum(axis=1, keepdims=True))
         self._tables.clear()
 
     def _bins(self, rows: Rows, held: Held) -> Rows:
@@ -169,27 +179,40 @@ class Hierarchical:
         age = min(self.clock, MOST_CLOCK) - held.clock_M
         variance = self.config.drift * moved * moved + self.config.ageing * age
         classes = np.where(held.clock_M > 0, variance_class(variance), 0)
-        weight_MN = held.likelihood_MN
-        for place in np.flatnonzero(np.bincount(classes)[1:]) + 1:
-            old = np.flatnonzero(classes == place)
-            weight_MN[old] = weight_MN[old] @ self._spreads[place].T.astype(np.float32)
+        counts = np.bincount(classes)
+        if counts.size == 1:
+            return held.likelihood_MN
+        if counts.max() == classes.size:
+            return held.likelihood_MN @ self._spreads[counts.size - 1]
+        # Rows of one class stand together, so that each class is one product of matrices.
+        order = classes.astype(np.int8).argsort(kind="stable")
+        weight_MN = held.likelihood_MN[order]
+        edges = counts.cumsum().tolist()
+        for place in (np.flatnonzero(counts[1:]) + 1).tolist():
+            part = slice(edges[place - 1], edges[place])
+            weight_MN[part] = weight_MN[part] @ self._spreads[place]
+        aged_MN = np.empty_like(weight_MN)
+        aged_MN[order] = weight_MN
+        return aged_MN
+
+    def _posterior(self, rows: Rows, codes: NDArray[Any]) -> NDArray[np.float32]:
+        """Posteriors of rows (M,) over the nodes, not normalised."""
+        held = self.evidence.read(rows)
+        place = codes * np.int64(BINS + 1) + self._bins(rows, held)
+        weight_MN = self._aged(codes, held)
+        weight_MN *= self.shapes.prior_PN.take(place, axis=0)
         return weight_MN
 
-    def _posterior(self, rows: Rows, codes: NDArray[Any]) -> Floats:
-        held = self.evidence.read(rows)
-        weight_MN = self._aged(codes, held) * self.shapes.prior_EBN[codes, self._bins(rows, held)]
-        return weight_MN / weight_MN.sum(axis=1, keepdims=True)
-
-    def _table(self, group_size: int, normaliser: Normaliser) -> Floats:
-        """Pass rate, signal and its square expected at each node, over the density of the ability: (3, E, nodes)."""
+    def _table(self, group_size: int, normaliser: Normaliser) -> NDArray[np.float32]:
+        """Pass rate, signal, its square and 1 at each node, over the density of the ability: (E, nodes, 4)."""
         key = (group_size, normaliser)
         if key not in self._tables:
-            table_CEN = np.zeros((3, len(self.abilities.mean_E), NODES))
+            table_ENC = np.zeros((len(self.abilities.mean_E), NODES, 4))
             for doubt, weight in _DOUBT_NODES:
                 rate = rates(self.abilities.mean_E + doubt * np.sqrt(self.abilities.variance_E))
                 signal = signal_of_rates(rate, group_size, normaliser)
-                table_CEN += weight * np.stack([rate, signal, signal * signal])
-            self._tables[key] = table_CEN
+                table_ENC += weight * np.stack([rate, signal, signal * signal, np.ones(rate.shape)], axis=2)
+            self._tables[key] = table_ENC.astype(np.float32)
         return self._tables[key]
 
     def recount(self) -> None:

@@ -81,6 +81,8 @@ class Shapes:
         shapes = _shrunk(self.counts_EBN.reshape(-1, NODES), expected, _BIN_PROMPTS)
         shapes = np.maximum(shapes, _LEAST)
         self.prior_EBN: Floats = (shapes / shapes.sum(axis=1, keepdims=True)).reshape(count, BINS + 1, NODES)
+        # The same, by environment * bins + bin, for posteriors of many prompts.
+        self.prior_PN = self.prior_EBN.reshape(-1, NODES).astype(np.float32)
 
     def state_dict(self) -> dict[str, Any]:
         """Counts and slopes; priors follow from them."""
