@@ -44,9 +44,12 @@ class Abilities:
         told_E = np.bincount(codes_K, minlength=count) > 0
         before_E = np.minimum(self.variance_E + self.noise * told_E, _PRIOR_VARIANCE)
         mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
-        jumped_E = told_E & ((mean_E - self.mean_E) ** 2 > _SURPRISE**2 * before_E)
+        # Under the model the mean moves by a part of what the batch asks for, with variance before * part.
+        part_E = np.maximum(information_E / (information_E + 1.0 / before_E), 1e-9)
+        asked_E = (mean_E - self.mean_E) / part_E
+        jumped_E = told_E & (asked_E**2 * part_E > _SURPRISE**2 * before_E)
         if jumped_E.any():
-            before_E = np.where(jumped_E, np.minimum(before_E + (mean_E - self.mean_E) ** 2, _PRIOR_VARIANCE), before_E)
+            before_E = np.where(jumped_E, np.minimum(before_E + asked_E**2, _PRIOR_VARIANCE), before_E)
             mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
         self.mean_E = np.where(told_E, mean_E, self.mean_E)
         self.variance_E = np.where(told_E, 1.0 / (information_E + 1.0 / before_E), self.variance_E)

@@ -126,8 +126,8 @@ def test_a_mix_names_its_belief():
         curriculum.tell([GroupOutcome(draw.ticket, [1, 1, 1, 1]) for draw in draws])
         told = curriculum.beliefs([draw.index for draw in draws])
         assert (told.mean > 0.8).all()
-    other = Curriculum(pool, {"curriculum": {"belief": {"decay": 0.5}}}, seed=1)
-    assert other.config.curriculum.belief.type == "decayed_beta"
+    other = Curriculum(pool, {"curriculum": {"belief": {"drift": 0.5}}}, seed=1)
+    assert other.config.curriculum.belief.type == "hierarchical"
     with pytest.raises(ConfigError, match=r"curriculum.belief.decay.*"):
         Curriculum(pool, {"curriculum": {"belief": {"type": "arcsine_kalman", "decay": 0.5}}})
     with pytest.raises(ConfigError, match="did you mean arcsine_kalman"):
@@ -142,7 +142,7 @@ def test_a_resumed_run_with_another_belief_starts_it_afresh(caplog):
     resumed = Curriculum(pool, seed=2)
     with caplog.at_level("WARNING", logger="curricula"):
         resumed.load_state_dict(saved.state_dict())
-    assert "beliefs were arcsine_kalman in the saved run and are decayed_beta now: they start afresh" in caplog.text
+    assert "beliefs were arcsine_kalman in the saved run and are hierarchical now: they start afresh" in caplog.text
     assert (resumed.beliefs(np.arange(12)).mean == 0.5).all()
     same = Curriculum(pool, {"curriculum": {"belief": "arcsine_kalman"}}, seed=3)
     same.load_state_dict(saved.state_dict())
