@@ -112,11 +112,13 @@ class Planner:
             rng: The only source of randomness.
         """
         candidates = self.scout.look(count, shares, windows, tickets, learner, rng)
-        means, scores = self.score(candidates.rows, group_size, learner, drawn)
-        if learner.mixer.compete:
-            shares = learner.mixer.win(self._won(candidates, scores, count, learner))
-        strata = self._split(candidates, scores, count, shares, drawn, rng)
-        choices = self._draw(candidates, means, strata, windows, tickets, rng)
+        choices: list[Choice] = []
+        if candidates.rows.size:
+            means, scores = self.score(candidates.rows, group_size, learner, drawn)
+            if learner.mixer.compete:
+                shares = learner.mixer.win(self._won(candidates, scores, count, learner))
+            strata = self._split(candidates, scores, count, shares, drawn, rng)
+            choices = self._draw(candidates, means, strata, windows, tickets, rng)
         if (missing := count - len(choices)) > 0:
             choices += self._repeat(allocate(shares, missing, rng), windows.spans, rng)
         # Hosts split a batch over ranks and micro-batches: no part of it should hold one environment only.

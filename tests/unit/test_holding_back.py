@@ -15,9 +15,13 @@ def make(prompts, filters, **mix):
     return Curriculum(PromptPool(["a"] * prompts), {"curriculum": {"filters": filters, **mix}}, seed=3)
 
 
-def teach(curriculum, rows, rewards, times=3):
+def teach(curriculum, *lessons, times=6):
+    """Tells rows with their rewards, all of them at each time: what came of some is seen beside the others."""
     for _ in range(times):
-        curriculum.tell([GroupOutcome(None, rewards, index=row) for row in rows])
+        curriculum.tell([GroupOutcome(None, rewards, index=row) for rows, rewards in lessons for row in rows])
+
+
+PASSED, MIXED, FAILED = [1] * 8, [0, 1] * 4, [0] * 8
 
 
 def rates(curriculum, rows, asks, n=8):
@@ -50,7 +54,8 @@ def test_parts_of_chance_sum_to_the_candidates_and_never_draw_one_twice(seed):
     np.testing.assert_allclose(chance.sum(axis=1), counts)
     assert (chance <= 1 + 1e-9).all()
     assert ((chance > 0) == (scores > PADDING)).all()
-    assert len(systematic(chance, counts, rng)) == counts.sum()
+    flat = np.concatenate([chance[row, :size] for row, size in enumerate(sizes)])
+    assert len(systematic(flat, sizes, counts, rng)) == counts.sum()
 
 
 def test_nothing_held_back_changes_nothing():
@@ -58,7 +63,7 @@ def test_nothing_held_back_changes_nothing():
     draws = []
     for filters in ([ZERO], [{**CAP, "above": 1}, {**PREDICTED, "below": 0}, ZERO]):
         curriculum = make(200, filters)
-        teach(curriculum, range(50), [1] * 8)
+        teach(curriculum, (range(50), PASSED))
         draws.append([draw.index for draw in curriculum.ask(20, group_size=8)])
     assert draws[0] == draws[1]
 
@@ -68,7 +73,7 @@ def test_nothing_held_back_changes_nothing():
 def test_a_pool_that_is_wholly_mastered_or_hopeless_still_gives_draws(believed, filters):
     """S1: the pool never shrinks; with every prompt solved, or none ever, asks give as many prompts as before."""
     curriculum = make(40, filters)
-    teach(curriculum, range(40), believed, times=6)
+    teach(curriculum, (range(40), believed))
     seen: set[int] = set()
     for _ in range(60):
         draws = curriculum.ask(8, group_size=8)
@@ -83,8 +88,7 @@ def test_a_pool_that_is_wholly_mastered_or_hopeless_still_gives_draws(believed, 
 def test_what_is_mastered_is_reviewed_at_the_stated_rate(candidates, mastered):
     """S2: a mastered prompt's rate falls to that of a review, as long as anything else can be drawn."""
     curriculum = make(400, [CAP, ZERO], candidates=candidates)
-    teach(curriculum, range(mastered), [1] * 8, times=6)
-    teach(curriculum, range(mastered, 400), [0, 1] * 4, times=6)
+    teach(curriculum, (range(mastered), PASSED), (range(mastered, 400), MIXED))
     assert curriculum.beliefs([0]).mean > 0.9
     rate = rates(curriculum, range(mastered), 2000)
     expected = 0.02 * 8 * 2000 * mastered / 400
@@ -94,19 +98,17 @@ def test_what_is_mastered_is_reviewed_at_the_stated_rate(candidates, mastered):
 def test_what_is_hopeless_is_probed_at_the_stated_rate():
     """Predicted zero variance: the same of prompts that never pass, at its own rate."""
     curriculum = make(400, [PREDICTED, CAP, ZERO])
-    teach(curriculum, range(200), [0] * 8, times=8)
-    teach(curriculum, range(200, 400), [0, 1] * 4, times=8)
+    teach(curriculum, (range(200), FAILED), (range(200, 400), MIXED))
     assert rates(curriculum, range(200), 3000) == pytest.approx(0.01, rel=0.4)
 
 
 def test_a_mastered_prompt_that_is_failed_comes_back():
     """S2: after a regression its review fails, its belief falls below the cap, and its rate rises again."""
     curriculum = make(100, [CAP, ZERO])
-    teach(curriculum, range(60), [1] * 8, times=8)
-    teach(curriculum, range(60, 100), [0] * 8, times=8)
+    teach(curriculum, (range(60), PASSED), (range(60, 100), FAILED))
     before = rates(curriculum, range(10), 800)
     assert before < 0.06
-    teach(curriculum, range(10), [0, 1, 0, 1, 0, 0, 1, 0], times=3)
+    teach(curriculum, (range(10), [0, 1, 0, 1, 0, 0, 1, 0]), times=3)
     assert (curriculum.beliefs(range(10)).mean < 0.9).all()
     assert rates(curriculum, range(10), 800) > 5 * before
 
@@ -114,9 +116,7 @@ def test_a_mastered_prompt_that_is_failed_comes_back():
 def test_propensities_are_those_of_the_draws():
     """Held back or not, a prompt is drawn as often as its propensity says."""
     curriculum = make(60, [CAP, PREDICTED, ZERO])
-    teach(curriculum, range(30), [1] * 8, times=6)
-    teach(curriculum, range(30, 50), [0, 1] * 4, times=6)
-    teach(curriculum, range(50, 60), [0] * 8, times=6)
+    teach(curriculum, (range(30), PASSED), (range(30, 50), MIXED), (range(50, 60), FAILED))
     counts, stated = np.zeros(60), np.full(60, np.nan)
     asks = 4000
     for _ in range(asks):
@@ -133,9 +133,7 @@ def test_propensities_are_those_of_the_draws():
 
 def test_reviews_and_probes_are_called_so():
     curriculum = make(100, [CAP, PREDICTED, ZERO])
-    teach(curriculum, range(50), [1] * 8, times=8)
-    teach(curriculum, range(50, 60), [0] * 8, times=8)
-    teach(curriculum, range(60, 100), [0, 1] * 4, times=8)
+    teach(curriculum, (range(50), PASSED), (range(50, 60), FAILED), (range(60, 100), MIXED))
     reasons: dict[str, set[str]] = {"mastered": set(), "hopeless": set()}
     for _ in range(500):
         draws = curriculum.ask(8, group_size=8)
@@ -150,8 +148,7 @@ def test_without_rates_there_is_no_pass_rate_to_cap():
     """In informative mode beliefs are about informative groups: the cap holds nothing back, a prediction does."""
     shaped = [0.0, 5.0] * 4
     curriculum = make(100, [CAP, PREDICTED, ZERO])
-    teach(curriculum, range(50), shaped, times=8)
-    teach(curriculum, range(50, 100), [3.0] * 8, times=8)
+    teach(curriculum, (range(50), shaped), (range(50, 100), [3.0] * 8))
     assert curriculum.success_mode == "informative"
     assert rates(curriculum, range(50), 500) > 1.9
 
