@@ -47,7 +47,7 @@ class Bins:
         spread = np.sqrt(np.maximum(squares / number - mean * mean, 0.0))
         # Predictions that are all alike say nothing: they share the middle.
         z = (predictions - mean[codes]) / np.maximum(spread[codes], 1e-9 * (1.0 + np.abs(mean[codes])))
-        return 1 + _EDGES.searchsorted(z, side="right")
+        return np.asarray(1 + np.searchsorted(_EDGES, z, side="right"), dtype=np.int64)
 
     def state_dict(self) -> dict[str, Any]:
         """Moments of recent predictions."""
