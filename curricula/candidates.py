@@ -177,7 +177,7 @@ class Scout:
         self._reach_E = state.array("reach", np.float64, self._reach_E.shape, high=1.0)
         self._spans_E2 = state.array("spans", np.int64, self._spans_E2.shape, high=len(self.pool))
         self._sizes_E = sizes
-        self._ahead = np.array([self.pool.position(row) for row in rows.tolist()], dtype=np.int64)
+        self._ahead = self.pool.positions(rows)
 
 
 class Sample(NamedTuple):

@@ -220,7 +220,7 @@ class Curriculum:
         rows = [whole("holding", "an index", index, low=0) for index in indices]
         if rows and max(rows) >= len(self.pool):
             raise CurriculaValueError(f"holding: expected indices in [0, {len(self.pool)}); got {max(rows)}")
-        self._tickets.hold(np.array([self.pool.position(row) for row in rows], dtype=np.int64))
+        self._tickets.hold(self.pool.positions(np.array(rows, dtype=np.int64)))
         try:
             yield
         finally:

@@ -148,7 +148,7 @@ class Planner:
         strata = self._split(candidates, scores, count, shares, drawn, rng, asked=True)
         _, own = self.score(asked, group_size, learner, drawn)
         kinds = 2 * self.pool.codes[asked].astype(np.int64) + ~learner.beliefs.seen(asked)
-        positions = np.array([self.pool.position(row) for row in asked.tolist()], dtype=np.int64)
+        positions = self.pool.positions(asked)
         starts = np.concatenate([[0], candidates.sizes_E2.reshape(-1).cumsum()])
         reach_R = candidates.reach_E2.reshape(-1)
         result = np.zeros(asked.size)

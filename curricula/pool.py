@@ -135,13 +135,27 @@ class PromptPool:
         return positions if self._order is None else self._order[positions].astype(np.int64)
 
     def position(self, row: int) -> int:
-        """Position of a row in the grouped order: rows ascend within a block."""
+        """Position of a row in the grouped order."""
         if self._order is None:
             return row
-        block = self.blocks[row]
+        block = int(self.blocks[row])
         start, stop = self.edges[block], self.edges[block + 1]
         # A wider integer than the array's would make searchsorted copy the array.
         return int(start + np.searchsorted(self._order[start:stop], self._order.dtype.type(row)))
+
+    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of rows (M,) in the grouped order, shape (M,)."""
+        order = self._order
+        if order is None:
+            return rows
+        # Rows ascend within a block, so all are searched by halves together.
+        blocks = self.blocks[rows]
+        low, high = self.edges[blocks], self.edges[blocks + np.int64(1)]
+        while bool((low < high - 1).any()):
+            middle = (low + high) >> 1
+            below = order[middle] <= rows
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return low
 
 
 def _grouped(blocks: Codes) -> NDArray[np.int32] | NDArray[np.int64] | None:

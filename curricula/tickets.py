@@ -192,11 +192,9 @@ class Tickets:
         ask = state.array("ask", np.int64, shape, high=asks)
         state.ensure("number", "ascending numbers", bool((numbers[1:] > numbers[:-1]).all()))
         state.ensure("ask", "asks in the order of the tickets", bool((ask[1:] >= ask[:-1]).all()))
-        columns = (numbers.tolist(), rows.tolist(), weights.tolist(), shares.tolist(), ask.tolist())
-        return {
-            number: Ticket(row, self.pool.position(row), int(self.pool.codes[row]), weight, share, made)
-            for number, row, weight, share, made in zip(*columns, strict=True)
-        }
+        columns = (rows, self.pool.positions(rows), self.pool.codes[rows], weights, shares, ask)
+        tickets = map(Ticket._make, zip(*(column.tolist() for column in columns), strict=True))
+        return dict(zip(numbers.tolist(), tickets, strict=True))
 
 
 def _columns(tickets: dict[int, Ticket]) -> dict[str, Any]:

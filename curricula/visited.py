@@ -44,7 +44,7 @@ class Visited:
                 room = np.zeros(max(2 * held.size, count + here.size, 64), dtype=np.int64)
                 room[:count] = held[:count]
                 self._positions[code] = held = room
-            held[count : count + here.size] = [self.pool.position(row) for row in here.tolist()]
+            held[count : count + here.size] = self.pool.positions(here)
             self.counts_E[code] += here.size
         np.add.at(self._counts_B, self.pool.blocks[rows], 1)
 

@@ -102,6 +102,7 @@ def test_a_window_holds_exactly_the_rows_of_its_levels(entries, low, width):
         rows = pool.rows(np.arange(start, stop))
         assert sorted(rows.tolist()) == wanted
         assert [pool.position(row) for row in rows.tolist()] == list(range(start, stop))
+        assert pool.positions(rows[::-1]).tolist() == list(range(start, stop))[::-1]
         inside = [row for row in wanted if low <= entries[row][1] <= low + width]
         if not inside:
             with pytest.raises(CurriculaValueError, match=f"environments.{name}.levels: expected a window"):
