@@ -283,6 +283,8 @@ class Curriculum:
         result["in_flight"] = float(len(self._tickets.in_flight))
         result["coverage"] = self._learner.beliefs.visited / len(self.pool)
         result["least_propensity"] = self._planner.least
+        if self._learner.predictor is not None:
+            result |= self._learner.predictor.metrics()
         result |= self._learner.monitor.metrics(rate)
         return result | {f"{name}/share": share for name, share in self.shares().items()}
 

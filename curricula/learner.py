@@ -159,9 +159,11 @@ class Learner:
             self.beliefs.tick()
 
     def clear(self) -> None:
-        """Forget all beliefs."""
+        """Forget all beliefs, and what was learned of difficulty."""
         self.beliefs.clear()
         self.visited.clear()
+        if self.predictor is not None:
+            self.predictor.clear()
 
     def fail(self, status: Status, code: int) -> None:
         """Count a group of this run that did not end well; one that came too late is one that was not trained on."""

@@ -68,6 +68,7 @@ class Background:
         self._rows: Rows = np.zeros(0, dtype=np.int64)
         self._predictions: Floats = np.zeros(0)
         self._error: str | None = None
+        self._measured: dict[str, float] = {}
         self._thread: threading.Thread | None = None
         _alive.add(self)
 
@@ -114,16 +115,15 @@ class Background:
             bind(model, tokenizer)
 
     def metrics(self) -> dict[str, float]:
-        """First visits learned, and what the predictor measures of itself."""
-        self.wait()
-        own: Callable[[], dict[str, float]] = getattr(self.predictor, "metrics", dict)
-        return {"predictor/visits": float(self._learned)} | own()
+        """First visits learned, and what the predictor measures of itself; as of the last time it was waited for."""
+        return {"predictor/visits": float(self._learned)} | self._measured
 
     def wait(self) -> None:
         """Wait until there is no work."""
         if (thread := self._thread) is not None and thread is not threading.current_thread():
             thread.join()
             self._thread = None
+            self._measure()
 
     def clear(self) -> None:
         """Forget everything, and any failure."""
@@ -131,6 +131,7 @@ class Background:
         self.predictor.load(Reader(self._blank, "state"))
         self._waiting, self._learned, self._error = Visits(), 0, None
         self._rows, self._predictions = self._rows[:0], self._predictions[:0]
+        self._measure()
 
     def state_dict(self) -> dict[str, Any]:
         """The predictor's state, visits that wait, and predictions that wait; what is running is waited for."""
@@ -166,6 +167,7 @@ class Background:
         self.predictor.load(state.section("predictor"))
         self._learned, self._waiting, self._rows, self._predictions = learned, waiting, rows, predictions
         self._error = None
+        self._measure()
 
     def __getstate__(self) -> dict[str, Any]:
         """Attributes, for copies; the thread is waited for and left out."""
@@ -190,10 +192,15 @@ class Background:
 
         if self.foreground:
             run()
+            self._measure()
             self._raise()
         else:
             self._thread = threading.Thread(target=run, name="curricula-predictor")
             self._thread.start()
+
+    def _measure(self) -> None:
+        own: Callable[[], dict[str, float]] = getattr(self.predictor, "metrics", dict)
+        self._measured = own()
 
     def _raise(self) -> None:
         if self._error is not None:

@@ -17,6 +17,10 @@ def attach(folder: Path, mix: dict[str, Any] | None = None, **settings: Any) -> 
     return CurriculumSampler(mix).attach(trainer(folder, **settings))
 
 
+def predictor(kind: str, **settings: Any) -> dict[str, Any]:
+    return {"curriculum": {"predictor": {"type": kind, **settings}}}
+
+
 def empty_mix(folder: Path) -> None:
     assert attach(folder).curriculum.pool.environments == ("easy", "frontier", "hard", "never")
 
@@ -203,4 +207,9 @@ CASES = {
     ),
     "attach-levels-without-column": lambda folder: attach(folder, {"environments": {"easy": {"levels": [0, 1]}}}),
     "attach-moves-rows": moves_rows,
+    "attach-predictor-params": lambda folder: attach(folder, predictor("hashed_text", params={"memry": 9})),
+    "attach-predictor-model": lambda folder: attach(folder, predictor("frozen_encoder")),
+    "attach-no-features": lambda folder: attach(folder, predictor("features")),
+    "attach-no-estimator": lambda folder: attach(folder, predictor("sklearn.linear_model:SGDRegresor")),
+    "attach-wrong-estimator": lambda folder: attach(folder, predictor("sklearn.svm:SVC")),
 }

@@ -196,3 +196,25 @@ def test_prompts_of_a_data_set_are_texts() -> None:
     assert texts[0:2] == ["easy:0=", "easy:1="]
     assert texts.take(np.array([30])) == [dataset()[30]["prompt"]]
     assert texts[0:0] == []
+
+
+@pytest.mark.parametrize("kind", ["policy_head", "frozen_encoder", "hashed_text"])
+def test_a_run_predicts_and_resumes_exactly(tmp_path: Path, kind: str) -> None:
+    """A real run learns from its first visits, and goes on from a checkpoint as if it had not stopped."""
+    params = {"frozen_encoder": {"model": MINILM}, "policy_head": {"budget": 8}, "hashed_text": {}}[kind]
+    mix = {"curriculum": {"predictor": {"type": kind, "params": params}}}
+    digests = []
+    for name in ("whole", "resumed"):
+        settings = {"max_steps": 30, "save_strategy": "steps", "save_steps": 20, "per_device_train_batch_size": 32}
+        prompts = dataset({"easy": 100, "frontier": 100, "hard": 100})
+        host = trainer(tmp_path / "run", train_dataset=prompts, **settings)
+        sampler = CurriculumSampler(mix).attach(host)
+        host.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-20") if name == "resumed" else None)
+        curriculum = sampler.curriculum
+        assert curriculum is not None
+        assert curriculum.predictor is not None
+        measured = {name: value for name, value in curriculum.metrics().items() if name.startswith("predictor/")}
+        assert measured["predictor/visits"] >= 32
+        assert f"predictor/{kind}/weight" in measured
+        digests.append((weights_digest(host), measured))
+    assert digests[0] == digests[1]
