@@ -45,8 +45,12 @@ class Evidence:
         """Which rows have evidence, shape (M,)."""
         return self.records.take(rows)["word"] > 255
 
-    def write(self, rows: Rows, likelihood_KN: Floats, ability_K: Floats, clock: int, bin_K: Rows) -> None:
-        """Replace what is held of distinct rows (K,): likelihoods (K, nodes) of any scale, ability, time and bin."""
+    def write(self, rows: Rows, likelihood_KN: Floats, ability_K: Floats, clock: int, bin_K: Rows) -> Singles:
+        """Replace what is held of distinct rows (K,): likelihoods (K, nodes) of any scale, ability, time and bin.
+
+        Returns:
+            The likelihoods as they will be read, shape (K, nodes).
+        """
         peak = likelihood_KN.max(axis=1, keepdims=True)
         fall = np.log(np.maximum(likelihood_KN / peak, _LEAST)) / -_STEP
         records = np.empty(rows.size, dtype=_RECORD)
@@ -54,6 +58,7 @@ class Evidence:
         records["ability"] = ability_K
         records["word"] = (min(clock, MOST_CLOCK) << 8) | bin_K
         self.records[rows] = records
+        return _LIKELIHOOD.take(records["fall"])
 
     def place(self, rows: Rows, bins: Rows) -> None:
         """Set the bin of rows (M,) that have no evidence yet."""

@@ -12,6 +12,7 @@ from curricula.beliefs.evidence import MOST_CLOCK, Evidence, Held
 from curricula.beliefs.grid import NODES, rates, spreads, variance_class
 from curricula.beliefs.shapes import BINS, Shapes
 from curricula.beliefs.sums import rounds
+from curricula.beliefs.totals import Totals
 from curricula.config import HierarchicalConfig
 from curricula.objectives import signal_of_rates
 from curricula.pool import PromptPool
@@ -72,9 +73,7 @@ class Hierarchical:
         self._updates = 0
         self._refit_at = 0
         self._recent: Rows = np.zeros(0, dtype=np.int64)
-        # Sum of the posteriors of the visited prompts of each block, as of their last groups.
-        self._sums_BN: Floats = np.zeros((len(self.pool.block_sizes), NODES))
-        self._visited_B: Floats = np.zeros(len(self.pool.block_sizes))
+        self.totals = Totals(self.pool)
         self._tables: dict[tuple[int, Normaliser], NDArray[np.float32]] = {}
 
     def tick(self) -> None:
@@ -87,7 +86,9 @@ class Hierarchical:
 
     def place(self, rows: Rows, predictions: Floats) -> None:
         """Take predicted logits (M,) of unvisited rows (M,), on any scale, as what is known of their deviations."""
-        self.evidence.place(rows, self.bins.of(self.pool.codes[rows], predictions))
+        bins = self.bins.of(self.pool.codes[rows], predictions)
+        self.totals.place(rows, bins)
+        self.evidence.place(rows, bins)
 
     def seen(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows were visited, shape (M,)."""
@@ -118,14 +119,7 @@ class Hierarchical:
     def pool_means(self, windows_E2: Rows) -> Floats:
         """Mean belief over the eligible prompts of each environment, shape (E,); O(levels)."""
         mean_EN = self._table(2, "batch")[:, :, 0].astype(np.float64)
-        codes = self.pool.block_codes
-        sizes = self.pool.block_sizes.astype(np.float64)
-        visited = (self._sums_BN * mean_EN[codes]).sum(axis=1)
-        prior_BN = self.shapes.prior_EBN[codes, self.bins.block_bins]
-        sums = visited + (sizes - self._visited_B) * (prior_BN * mean_EN[codes]).sum(axis=1)
-        running = np.concatenate([np.zeros((2, 1)), np.stack([sums, sizes]).cumsum(axis=1)], axis=1)
-        total, count = running[:, windows_E2[:, 1]] - running[:, windows_E2[:, 0]]
-        return np.clip(total / count, 0.0, 1.0)
+        return self.totals.means(windows_E2, mean_EN, self.shapes.prior_EBN, self.bins.block_bins)
 
     def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
         """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""
@@ -147,16 +141,12 @@ class Hierarchical:
         self.abilities.update(codes, before, passed, tried)
         mean_E = self.abilities.mean_E
         likely = likelihood(rates(mean_E), codes, passed, tried)
-        after = before * likely
-        after /= after.sum(axis=1, keepdims=True)
         fresh = held.clock_M == 0
-        blocks = self.pool.blocks[rows]
-        np.add.at(self._sums_BN, blocks, after - np.where(fresh[:, None], 0.0, before))
-        np.add.at(self._visited_B, blocks[fresh], 1.0)
         self.visited += int(fresh.sum())
         self._recent = np.concatenate([self._recent, rows[fresh]])[-_RECENT:]
         new = aged**self.config.memory * likely
-        self.evidence.write(rows, new, mean_E[codes], self.clock, bins)
+        written_KN = self.evidence.write(rows, new, mean_E[codes], self.clock, bins)
+        self.totals.replace(rows, fresh, held.likelihood_MN, written_KN)
         self._tables.clear()
 
     def _refit(self) -> None:
@@ -164,8 +154,9 @@ class Hierarchical:
         rows = self._recent
         codes = self.pool.codes[rows].astype(np.int64)
         held = self.evidence.read(rows)
-        weight_MN = self._posterior(rows, codes).astype(np.float64)
-        self.shapes.refit(codes, self._bins(rows, held), weight_MN / weight_MN.sum(axis=1, keepdims=True))
+        posterior_MN = _normalised(self._posterior(rows, codes))
+        self.shapes.refit(codes, self._bins(rows, held), posterior_MN)
+        self.totals.correct(rows, held.likelihood_MN, posterior_MN)
         self._tables.clear()
 
     def _bins(self, rows: Rows, held: Held) -> Rows:
@@ -217,13 +208,15 @@ class Hierarchical:
 
     def recount(self) -> None:
         """Take the sums over blocks anew, of the posteriors as they are now."""
-        self._sums_BN[...], self._visited_B[...] = 0.0, 0.0
+        self.totals = Totals(self.pool)
         held = np.flatnonzero(self.evidence.records["word"])
         for rows in np.split(held, range(_PART, held.size, _PART)):
             rows = rows[self.evidence.seen(rows)]
-            blocks = self.pool.blocks[rows]
-            np.add.at(self._sums_BN, blocks, self._posterior(rows, self.pool.codes[rows]))
-            np.add.at(self._visited_B, blocks, 1.0)
+            likelihood_MN = self.evidence.read(rows).likelihood_MN
+            self.totals.replace(rows, np.ones(rows.size, dtype=np.bool_), likelihood_MN, likelihood_MN)
+        rows = self._recent
+        posterior_MN = _normalised(self._posterior(rows, self.pool.codes[rows].astype(np.int64)))
+        self.totals.correct(rows, self.evidence.read(rows).likelihood_MN, posterior_MN)
 
     def state_dict(self) -> dict[str, Any]:
         """Evidence of the rows that have any, and all that is learned of environments."""
@@ -234,8 +227,7 @@ class Hierarchical:
             "shapes": self.shapes.state_dict(),
             "bins": self.bins.state_dict(),
             "recent": self._recent.copy(),
-            "sums": self._sums_BN.copy(),
-            "visited": self._visited_B.copy(),
+            "totals": self.totals.state_dict(),
             "clock": self.clock,
             "updates": self._updates,
             "refit": self._refit_at,
@@ -244,8 +236,6 @@ class Hierarchical:
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
         recent = state.array("recent", np.int64, (None,), high=len(self.pool) - 1)
-        sums = state.array("sums", np.float64, self._sums_BN.shape, low=-1e-3, high=len(self.pool))
-        visited = state.array("visited", np.float64, self._visited_B.shape, high=len(self.pool))
         clock, updates = state.integer("clock", low=1), state.integer("updates")
         refit = state.integer("refit", high=MOST)
         state.ensure("recent", "at most 2048 rows", recent.size <= _RECENT)
@@ -253,6 +243,12 @@ class Hierarchical:
         self.shapes.load(state.section("shapes"))
         self.bins.load(state.section("bins"))
         self.visited = self.evidence.load(state.section("evidence"))
-        self._recent, self._sums_BN, self._visited_B = recent, sums, visited
+        self.totals.load(state.section("totals"))
+        self._recent = recent
         self.clock, self._updates, self._refit_at = clock, updates, refit
         self._tables.clear()
+
+
+def _normalised(weight_MN: NDArray[np.float32]) -> Floats:
+    posterior_MN = weight_MN.astype(np.float64)
+    return posterior_MN / posterior_MN.sum(axis=1, keepdims=True)

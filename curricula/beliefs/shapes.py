@@ -17,6 +17,10 @@ BINS = 16
 CENTRES: Floats = np.array([0.0, *(NormalDist().inv_cdf((place + 0.5) / BINS) for place in range(BINS))])
 
 _HOPELESS, _WIDTH = 0.05, 2.5
+_NORMAL: Floats = np.exp(-0.5 * (DEVIATIONS / _WIDTH) ** 2)
+BASE: Floats = np.concatenate([[_HOPELESS], (1.0 - _HOPELESS) * _NORMAL / _NORMAL.sum()])
+"""Prior before anything was learned: a normal distribution with an atom at "never solved"."""
+
 _SHAPE_PROMPTS, _BIN_PROMPTS, _SLOPE_PROMPTS = 30.0, 10.0, 10.0
 _LEAST = 1e-6
 
@@ -71,9 +75,7 @@ class Shapes:
         else:
             aligned = self.counts_EBN
         whole_EN = aligned.sum(axis=1)
-        base = np.exp(-0.5 * (DEVIATIONS / _WIDTH) ** 2)
-        base = np.concatenate([[_HOPELESS], (1.0 - _HOPELESS) * base / base.sum()])
-        pooled = _shrunk(whole_EN.sum(axis=0), base, _SHAPE_PROMPTS)
+        pooled = _shrunk(whole_EN.sum(axis=0), BASE, _SHAPE_PROMPTS)
         environment_EN = _shrunk(whole_EN, pooled, _SHAPE_PROMPTS)
         expected = np.repeat(environment_EN, BINS + 1, axis=0)
         if self.slope_E.any():
