@@ -171,7 +171,7 @@ class Hierarchical:
         variance = self.config.drift * moved * moved + self.config.ageing * age
         classes = np.where(held.clock_M > 0, variance_class(variance), 0)
         counts = np.bincount(classes)
-        if counts.size == 1:
+        if counts.size <= 1:
             return held.likelihood_MN
         if counts.max() == classes.size:
             return held.likelihood_MN @ self._spreads[counts.size - 1]
