@@ -62,7 +62,7 @@ def test_the_deficit_is_filled_whichever_rank_has_it(tmp_path: Path, size: int, 
         assert trained == [prompt for prompt in prompts for _ in range(size)]
         assert len(prompts) == total
         known = [group for group in spare + told if kept(group) and group[0] in prompts]
-        spread = np.std([rewards for _, rewards in known], ddof=1)
+        spread = np.std([rewards for _, rewards in known], ddof=1) if known else 1.0
         for prompt, row in zip(prompts, advantages, strict=True):
             expected = [np.zeros(size)] * (missing > 0)
             for rewards in (np.array(rewards) for name, rewards in known if name == prompt):
