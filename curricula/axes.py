@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 from typing import Literal
 
-Axis = Literal["row", "rows", "batch", "environment", "code", "block", "whole"]
+Axis = Literal["row", "rows", "batch", "environment", "share", "code", "block", "whole"]
 
 AXES: dict[str, Axis] = {
     "beliefs.passed": "row",
@@ -31,6 +31,7 @@ AXES: dict[str, Axis] = {
     "mixer.control.kept": "environment",
     "mixer.reward.trends.sums": "environment",
     "mixer.rule.counts": "environment",
+    "mixer.rule.won": "share",
     "mixer.rule.logits": "environment",
     "mixer.rule.relative": "environment",
     "mixer.rule.codes": "code",
@@ -51,8 +52,9 @@ AXES: dict[str, Axis] = {
 """Arrays of the state of what learns, by their place in it; the first pattern that fits is taken.
 
 A `row` array has an entry for each of the `rows` beside it, `rows` holds rows itself, `batch` the sizes of parts of the
-`visits` beside it; an `environment` array has an entry for each environment, a `code` array holds codes of them; a
-`block` array holds sums over prompts that its part takes anew; a `whole` one is about none of these.
+`visits` beside it. An `environment` array has an entry for each environment, a `share` array their shares, a `code`
+array codes of them. A `block` array holds sums over prompts that its part takes anew; a `whole` one is about none of
+these.
 """
 
 

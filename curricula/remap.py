@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -10,52 +9,18 @@ from numpy.typing import NDArray
 
 from curricula.axes import Axis, axis_of
 from curricula.errors import CheckpointError, CurriculaValueError
+from curricula.matching import Ints, Remap, find_digests, find_renamed
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
 
-Ints = NDArray[np.int64]
 State = Mapping[str, Any]
 
-_CHUNK = 1 << 20
 _ANOTHER = (
     "state: expected the state of this pool; got that of another one: its environments, its keys or their order "
     "differ; resume with the data set of the saved run"
 )
 _TICKET = {"number": np.int64, "row": np.int64, "weight": np.float64, "share": np.float64, "ask": np.int64}
 _logger = logging.getLogger("curricula")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Remap:
-    """From the rows and environments of the saved pool to those of today's; -1 where they are gone.
-
-    Attributes:
-        pool: Today's.
-        rows_V: Rows of the saved pool that the state speaks of, ascending.
-        found_V: Rows of today's pool with the same keys.
-        names: Environments of the saved pool.
-        codes: Today's code of each.
-        renamed: New name of environments whose prompts are all in one that has another name.
-    """
-
-    pool: PromptPool
-    rows_V: Ints
-    found_V: Ints
-    names: list[str]
-    codes: Ints
-    renamed: dict[str, str]
-
-    @property
-    def moves(self) -> bool:
-        """Whether codes mean other environments than before."""
-        return len(self.names) != len(self.pool.environments) or bool((self.codes != np.arange(len(self.names))).any())
-
-    def row(self, rows: Ints, place: str) -> Ints:
-        """Today's rows of saved ones."""
-        at = np.minimum(self.rows_V.searchsorted(rows), self.rows_V.size - 1)
-        if (self.rows_V[at] != rows).any():
-            raise CheckpointError(f"{place}: expected rows that state.keys names; got others")
-        return self.found_V[at]
 
 
 def key_state(state: State, pool: PromptPool) -> dict[str, Any]:
@@ -97,7 +62,7 @@ def remapped(state: State, pool: PromptPool, fresh: State) -> dict[str, Any]:
     if not rows.size or 2 * int(there.sum()) < rows.size:
         raise CheckpointError(_ANOTHER)
     homes = pool.codes[found[there]].astype(np.int64)
-    renamed = _renamed(names, codes[there], homes, pool)
+    renamed = find_renamed(names, codes[there], homes, pool)
     today = {name: code for code, name in enumerate(pool.environments)}
     now = np.array([today.get(renamed.get(name, name), -1) for name in names], dtype=np.int64)
     remap = Remap(pool, rows, found, names, now, renamed)
@@ -119,18 +84,6 @@ def remapped(state: State, pool: PromptPool, fresh: State) -> dict[str, Any]:
         _changes(remap),
     )
     return result
-
-
-def find_digests(digests: NDArray[np.uint64], pool: PromptPool) -> Ints:
-    """Row of a pool for each digest of a key, shape (V,); -1 where there is none."""
-    order = np.argsort(digests, kind="stable")
-    ranked, found = digests[order], np.full(digests.size, -1, dtype=np.int64)
-    for start in range(0, len(pool) if digests.size else 0, _CHUNK):
-        part = pool.key_digests(np.arange(start, min(start + _CHUNK, len(pool))))
-        at = np.minimum(ranked.searchsorted(part), ranked.size - 1)
-        hits = np.flatnonzero(ranked[at] == part)
-        found[order[at[hits]]] = start + hits
-    return found
 
 
 def _section(saved: State, fresh: State, place: str, remap: Remap) -> dict[str, Any]:
@@ -175,7 +128,7 @@ def _array(saved: NDArray[Any], fresh: Any, axis: Axis, order: Ints | None, plac
         return rows[rows >= 0]
     if axis == "block" and isinstance(fresh, np.ndarray):
         return cast(NDArray[Any], fresh)
-    if not remap.moves or axis not in ("code", "environment"):
+    if not remap.moves or axis not in ("code", "environment", "share"):
         return saved
     count = len(remap.names)
     if axis == "code":
@@ -189,7 +142,7 @@ def _array(saved: NDArray[Any], fresh: Any, axis: Axis, order: Ints | None, plac
         result[...] = fresh
     there = remap.codes >= 0
     result[remap.codes[there]] = saved[there]
-    return result
+    return result / result.sum() if axis == "share" and result.sum() > 0.0 else result
 
 
 def _batches(sizes: Ints, visits: Reader, remap: Remap) -> Ints:
@@ -230,18 +183,6 @@ def _windows(saved: Reader, fresh: State, remap: Remap) -> dict[str, Any]:
                 continue
             windows[name] = window
     return windows
-
-
-def _renamed(names: list[str], before: Ints, now: Ints, pool: PromptPool) -> dict[str, str]:
-    """New name of each environment that is gone where all of its prompts that are found are in one that is new."""
-    renamed: dict[str, str] = {}
-    for code, name in enumerate(names):
-        homes = np.unique(now[before == code])
-        if name not in pool.environments and homes.size == 1:
-            home = pool.environments[int(homes[0])]
-            if home not in names and home not in renamed.values():
-                renamed[name] = home
-    return renamed
 
 
 def _changes(remap: Remap) -> str:

@@ -113,7 +113,7 @@ class Tickets:
         row = whole("tell", "an index", cast(int, outcome.index), low=0)
         if row >= len(self.pool):
             raise CurriculaValueError(f"tell, outcome {place}: expected an index in [0, {len(self.pool)}); got {row}")
-        return Ticket(row, 0, int(self.pool.codes[row]), 0.0, 0.0, 0)
+        return Ticket(row, self.pool.position(row), int(self.pool.codes[row]), 0.0, 0.0, 0)
 
     def issued_number(self, caller: str, ticket: int) -> int:
         """The number of a ticket, or CurriculaValueError where it was never issued."""

@@ -14,6 +14,7 @@ import os
 import resource
 import sys
 import time
+import tracemalloc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,6 +142,25 @@ def touch(curriculum: Curriculum, size: int) -> None:
         column.view(np.uint8)[...] |= 0  # assigning an array to itself writes nothing
 
 
+def told_bytes(size: int = 100_000, told: int = 5_000) -> float:
+    """Bytes a prompt that a curriculum holds once every prompt of a pool was told."""
+    rng = np.random.default_rng(0)
+    names = np.array([f"environment {number}" for number in range(ENVIRONMENTS)])
+    pool = PromptPool(_dictionary(rng.integers(0, ENVIRONMENTS, size, dtype=np.int16), names))
+    tracemalloc.start()
+    curriculum = Curriculum(pool)
+    for start in range(0, size, told):
+        rewards_KG = (rng.random((min(told, size - start), GROUP_SIZE)) < 0.5) * 1.0
+        curriculum.tell(
+            [GroupOutcome(None, row, tokens=row, index=start + place) for place, row in enumerate(rewards_KG)]
+        )
+    del rewards_KG
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return held / size
+
+
 def weighted_choice(size: int, repeats: int, rng: np.random.Generator) -> list[float]:
     """Milliseconds that numpy takes to choose as many prompts by weights."""
     weights = rng.random(size)
@@ -190,6 +210,7 @@ def measure(sizes: tuple[int, ...] = SIZES, steps: int = 60, cold: int = 10, rep
         "group_size": GROUP_SIZE,
         "environments": ENVIRONMENTS,
         "sizes": result,
+        "told_bytes": round(told_bytes(), 2),
         "largest_to_smallest": {kind: round(value, 3) for kind, value in ratio.items()},
         "cpus": os.cpu_count(),
         "numpy": np.__version__,
@@ -222,6 +243,7 @@ def table(result: dict[str, Any]) -> str:
     lines.append(f"{'prompts':30}" + "".join(f"{int(size):>14,}" for size in sizes))
     for title, name in ROWS:
         lines.append(f"{title:30}" + "".join(f"{figures[name]:14.2f}" for figures in sizes.values()))
+    lines.append(f"state once all of 100,000 prompts were told: {result['told_bytes']:.1f} bytes a prompt")
     ratio = result["largest_to_smallest"]
     lines.append(f"ask + tell, largest to smallest pool: {ratio['warm']:.2f} (untouched: {ratio['cold']:.2f})")
     return "\n".join(lines)

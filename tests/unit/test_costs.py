@@ -42,3 +42,12 @@ def test_an_empty_completion_still_costs_a_token():
     parts = costs()
     told(parts, *[(0, 0, 8)] * 30)
     assert parts.prompts(np.array([0, 1])).min() >= 1.0
+
+
+def test_two_bytes_hold_what_a_rollout_costs():
+    parts = costs()
+    assert parts.mean.itemsize == 2
+    for value in (1.0, 17.0, 3000.0, 900_000.0, 5e9):
+        parts = costs()
+        told(parts, *[(0, 8 * value, 8)] * 40)
+        assert parts.prompts(np.array([0]))[0] == pytest.approx(min(value, 65504.0 * 16), rel=2e-3)

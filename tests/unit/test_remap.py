@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ from hypothesis import strategies as st
 
 from curricula import CheckpointError, Curriculum, GroupOutcome, PromptPool, load_state, save_state
 from curricula.axes import axis_of
-from curricula.remap import find_digests
+from curricula.config.bandit import BanditConfig
+from curricula.config.belief import BeliefConfig
+from curricula.matching import find_digests
 
 SIZES = {"easy": 31, "hard": 17, "odd": 11}
 PROMPTS = [(name, f"{name} {i}", i % 3) for name, size in SIZES.items() for i in range(size)]
-BELIEFS = ("hierarchical", "decayed_beta", "arcsine_kalman")
-BANDITS = ("discounted_thompson", "exp3s", "sliding_window_ucb", "size_proportional")
+BELIEFS = [kind.model_fields["type"].default for kind in get_args(BeliefConfig)]
+# A class of one's own has no name here, and quotas are as equal shares are but for their weights.
+TYPES = [kind.model_fields["type"].default for kind in get_args(BanditConfig)]
+BANDITS = [kind for kind in TYPES if isinstance(kind, str) and kind != "quotas"]
 
 
 def pool_of(prompts, levels=True):
@@ -100,6 +105,51 @@ def test_prompts_that_came_and_went(belief, levels, caplog):
     means = after._learner.beliefs.pool_means(pool.block_ranges_E2)
     assert means == pytest.approx([believed[pool.codes == code].mean() for code in range(3)], abs=5e-3)
     after.ask(12, group_size=4)
+
+
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        {"type": "hashed_text"},
+        {
+            "type": "stack",
+            "members": [
+                {"type": "hashed_text"},
+                {"type": "sklearn.linear_model:SGDRegressor", "features": "hashed_text"},
+            ],
+        },
+    ],
+    ids=lambda predictor: predictor["type"],
+)
+def test_what_predicts_difficulty_remembers_the_prompts_that_are_left(predictor):
+    def curriculum(prompts):
+        names, keys, _ = zip(*prompts, strict=True)
+        return Curriculum(PromptPool(names, keys=keys, texts=[f"text of {key}" for key in keys]), config)
+
+    config = {"curriculum": {"predictor": predictor}}
+    before = curriculum(PROMPTS)
+    for _ in range(8):
+        before.tell([GroupOutcome(draw.ticket, [0, 1]) for draw in before.ask(6, group_size=2)])
+    after = curriculum(shuffled(PROMPTS[4:]) + [("breadth", f"b{i}", 0) for i in range(9)])
+    after.load_state_dict(before.state_dict())
+    for _ in range(3):
+        after.tell([GroupOutcome(draw.ticket, [0, 1]) for draw in after.ask(6, group_size=2)])
+
+    def visits(state, pool, place=()):
+        for name, value in state.items():
+            if name == "visits":
+                yield place, pool.keys_of(value["rows"].tolist())
+            elif isinstance(value, dict):
+                yield from visits(value, pool, (*place, name))
+
+    lost = {key for _, key, _ in PROMPTS[:4]}
+    was = dict(visits(before.state_dict()["learner"]["predictor"], before.pool))
+    now = dict(visits(after.state_dict()["learner"]["predictor"], after.pool))
+    assert was
+    assert now.keys() == was.keys()
+    for place, keys in was.items():
+        kept = [key for key in keys if key not in lost]
+        assert now[place][: len(kept)] == kept
 
 
 @pytest.mark.parametrize("bandit", BANDITS)
