@@ -104,7 +104,7 @@ def test_a_mix_that_changed_is_said_and_taken(caplog):
     resumed.load_state_dict(curriculum.state_dict())
     said = [record.getMessage() for record in caplog.records if "the mix changed" in record.getMessage()]
     assert len(said) == 3
-    assert "curriculum.probe: the saved run had 0.05, this one has 0.2" in said[1]
+    assert "curriculum.probe: the saved run had 0.02, this one has 0.2" in said[1]
     assert resumed.metrics()["a/kept"] == curriculum.metrics()["a/kept"]
     play(resumed, np.random.default_rng(0), 10, [])
     back = Curriculum(pool(), curriculum.config)
@@ -138,8 +138,9 @@ def damages(value):
         yield value[:-1] if value.size else np.zeros(3, dtype=value.dtype)
         yield value[..., None]
         if value.size:
-            yield np.full_like(value, -7)
-            yield value[::-1] if value.ndim == 1 and len(set(value.tolist())) > 1 else np.full_like(value, -8)
+            low = 0 if value.dtype.kind == "u" else -7
+            yield np.full_like(value, low)
+            yield value[::-1] if value.ndim == 1 and len(set(value.tolist())) > 1 else np.full_like(value, low)
             if value.dtype.kind == "f":
                 yield np.full_like(value, np.nan)
                 yield np.full_like(value, np.inf)
