@@ -14,6 +14,7 @@ Codes = NDArray[np.int64]
 _PRIOR_VARIANCE = 1.5**2
 _ROUNDS = 3
 _LONGEST_STEP = 1.5
+_FURTHEST = 9.0  # further out, all prompts are solved or none is; and failures would only say "never solved"
 _LEAST_PART = 0.1
 _SURPRISE = 3.0
 _SMALL = 1e-9
@@ -68,15 +69,17 @@ class Abilities:
             rate_KN = rate_EN[codes_K]
             first_K = np.einsum("kn,kn->k", weight_KN, rate_KN)
             second_K = np.einsum("kn,kn,kn->k", weight_KN, rate_KN, rate_KN)
-            slope_K = passed_K - tried_K * first_K
+            # "Never solved" does not move with the ability, so it has no part in the slope.
+            moving_K = 1.0 - weight_KN[:, 0]
+            slope_K = passed_K * moving_K - tried_K * first_K
             complete_K = (first_K - second_K) * tried_K
-            missing_K = tried_K**2 * (second_K - first_K**2)
+            missing_K = passed_K**2 * moving_K - 2.0 * passed_K * tried_K * first_K + tried_K**2 * second_K - slope_K**2
             complete_E = np.bincount(codes_K, complete_K, count)
             observed_E = complete_E - np.bincount(codes_K, missing_K, count)
             information_E = np.maximum(observed_E, _LEAST_PART * complete_E)
             gain_E = np.bincount(codes_K, slope_K, count) - (mean_E - self.mean_E) / before_E
             step_E = gain_E / (information_E + 1.0 / before_E)
-            mean_E = mean_E + np.clip(step_E, -_LONGEST_STEP, _LONGEST_STEP)
+            mean_E = np.clip(mean_E + np.clip(step_E, -_LONGEST_STEP, _LONGEST_STEP), -_FURTHEST, _FURTHEST)
         return mean_E, information_E
 
     def state_dict(self) -> dict[str, Any]:
@@ -85,7 +88,7 @@ class Abilities:
 
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
-        self.mean_E = state.array("mean", np.float64, self.mean_E.shape, low=-50.0, high=50.0)
+        self.mean_E = state.array("mean", np.float64, self.mean_E.shape, low=-_FURTHEST, high=_FURTHEST)
         self.variance_E = state.array("variance", np.float64, self.mean_E.shape, low=1e-12, high=_PRIOR_VARIANCE)
 
 

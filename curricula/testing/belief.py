@@ -100,10 +100,10 @@ def _check_fresh(factory: Factory) -> None:
 
 def _check_direction(factory: Factory) -> None:
     groups = [(0.0, 8.0), (0.0, 1.0), (2.0, 8.0), (2.5, 8.0), (6.0, 8.0), (1.0, 1.0), (8.0, 8.0)]
+    start = float(factory(PromptPool(_NAMES)).moments(np.array([0]))[0][0])
     means: list[float] = []
     for passed, tried in groups:
         belief = factory(PromptPool(_NAMES))
-        start = float(belief.moments(np.array([0]))[0][0])
         belief.update(np.array([0]), np.array([passed]), np.array([tried]))
         means.append(float(sound(belief, np.arange(len(_NAMES)))[0][0]))
     none, failed, low, more, high, passed, full = means
@@ -224,8 +224,8 @@ def _check_turn(factory: Factory, within: int) -> None:
             belief.update(row, np.array([then]), tried)
         after = float(sound(belief, row)[0][0])
         assert abs(after - before) >= _ENOUGH, (
-            f"no prompt is believed solved or hopeless for ever: expected {within} groups with {then:.0f} of 8 to move a "
-            f"mean of {before:.3f} by {_ENOUGH}; got {after:.3f}"
+            f"no prompt is believed solved or hopeless for ever: expected {within} groups with {then:.0f} of 8 to move "
+            f"a mean of {before:.3f} by {_ENOUGH}; got {after:.3f}"
         )
 
 
