@@ -108,9 +108,9 @@ def start(size: int, seed: int) -> Run:
 
 def step(run: Run, rng: np.random.Generator, kind: str) -> None:
     """One ask and one tell of all its groups; rewards are made between the two and not timed."""
-    begin = time.perf_counter()
+    begin, busy = time.perf_counter(), time.thread_time()
     draws = run.curriculum.ask(GROUPS, group_size=GROUP_SIZE)
-    asked = time.perf_counter()
+    asked, busy = time.perf_counter(), time.thread_time() - busy
     rewards_KG = rewards(run, draws, rng)
     tokens_KG = rng.integers(20, 400, rewards_KG.shape).astype(np.float64)
     made = time.perf_counter()
@@ -118,14 +118,15 @@ def step(run: Run, rng: np.random.Generator, kind: str) -> None:
         GroupOutcome(draw.ticket, row, tokens=spent)
         for draw, row, spent in zip(draws, rewards_KG, tokens_KG, strict=True)
     ]
-    boxed = time.perf_counter()
+    boxed, told_from = time.perf_counter(), time.thread_time()
     run.curriculum.tell(outcomes)
-    told = time.perf_counter()
+    told, busy = time.perf_counter(), busy + time.thread_time() - told_from
     for name, lap in (
         ("ask", asked - begin),
         ("outcomes", boxed - made),
         ("tell", told - boxed),
         ("both", asked - begin + told - boxed),
+        ("busy", busy),
     ):
         run.laps.setdefault(f"{kind}_{name}", []).append(1e3 * lap)
 
@@ -222,6 +223,7 @@ ROWS = (
     ("tell, median ms", "warm_tell_median_ms"),
     ("ask + tell, median ms", "warm_both_median_ms"),
     ("ask + tell, p95 ms", "warm_both_p95_ms"),
+    ("  of a processor, median ms", "warm_busy_median_ms"),
     ("  untouched, median ms", "cold_both_median_ms"),
     ("  untouched, first, ms", "first_ms"),
     ("making outcomes, median ms", "warm_outcomes_median_ms"),
