@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from curricula.choosing.planning import Planner
 from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CurriculaValueError
 from curricula.learner import Learner
 from curricula.log import OutcomeLog
 from curricula.outcomes import stack
-from curricula.planning import Planner
 from curricula.pool import PromptPool
 from curricula.predictors import Background
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
@@ -75,6 +75,7 @@ class Curriculum:
         self._tickets = Tickets(pool)
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._shares = self._compute_shares(np.random.Generator(np.random.PCG64(seed)))
+        self._least = 1.0
         mixer = self._learner.mixer
         _logger.info("base mix of %d prompts, %s", len(pool), mixer.describe(pool.environments))
 
@@ -109,22 +110,20 @@ class Curriculum:
                 "ask: expected group_size >= 2; got 1; the signal of a group is the difference between its rollouts, "
                 "and a group of one has none, so every group would be dropped"
             )
-        self._counts["asks"] += 1
-        for ticket in self._tickets.expire(self._counts["asks"] - self.config.curriculum.expiry):
-            self._counts["expired"] += 1
-            self._learner.monitor.count("expired", ticket.code)
-        self._shares = self._compute_shares(self._rng)
-        self._learner.tick()
-        choices, self._shares = self._planner.plan(
+        self._begin()
+        plan = self._planner.plan(
             n,
             group_size,
-            self._shares,
+            self._compute_shares(self._rng),
             self._windows,
             self._tickets,
             self._learner,
             self._counts["draws"],
             self._rng,
         )
+        choices, self._shares, self._least = plan.choices, plan.shares, plan.least
+        if plan.won is not None:
+            self._learner.mixer.win(plan.won)
         asks, shares = self._counts["asks"], self._shares.tolist()
         numbers = self._tickets.issue(
             [Ticket(c.row, c.position, c.code, c.weight, shares[c.code], asks) for c in choices]
@@ -143,6 +142,14 @@ class Curriculum:
             believed = self.beliefs([draw.index for draw in draws])
             self.log.drawn(draws, asks, group_size, self._shares, believed)
         return draws
+
+    def _begin(self) -> None:
+        """Begin an ask: what has been out for too long expires, and evidence is an ask older."""
+        self._counts["asks"] += 1
+        for ticket in self._tickets.expire(self._counts["asks"] - self.config.curriculum.expiry):
+            self._counts["expired"] += 1
+            self._learner.monitor.count("expired", ticket.code)
+        self._learner.tick()
 
     def tell(self, outcomes: Iterable[GroupOutcome]) -> list[Verdict]:
         """Learn what came of draws, in any order, at any time; nothing is learned when one outcome is refused.
@@ -277,12 +284,16 @@ class Curriculum:
         self._windows.set(environment, low, high)
 
     def metrics(self) -> dict[str, float]:
-        """Flat metrics: of the whole by plain names, of an environment as `NAME/metric`."""
+        """Flat metrics: of the whole by plain names, of an environment as `NAME/metric`.
+
+        `least_propensity` is the smallest inclusion probability that any candidate of the last ask had, drawn or not,
+        in the environments that it drew from: what nothing eligible was less likely than.
+        """
         rate = "mean_reward" if self._learner.rule.mode == "informative" else "success"
         result = {name: float(count) for name, count in self._counts.items()}
         result["in_flight"] = float(len(self._tickets.in_flight))
         result["coverage"] = self._learner.beliefs.visited / len(self.pool)
-        result["least_propensity"] = self._planner.least
+        result["least_propensity"] = self._least
         if self._learner.predictor is not None:
             result |= self._learner.predictor.metrics()
         result |= self._learner.monitor.metrics(rate)
@@ -296,6 +307,7 @@ class Curriculum:
             "config": self._mix(),
             "rng": rng_state(self._rng),
             "shares": self._shares.copy(),
+            "least": np.array([self._least]),
             "counts": dict(self._counts),
             "windows": self._window_state(),
             "ahead": self._planner.scout.state_dict(),
@@ -331,6 +343,7 @@ class Curriculum:
         rng = read_rng(reader.section("rng"))
         shares = reader.array("shares", np.float64, self._shares.shape, high=1.0 + 1e-9)
         reader.ensure("shares", "shares that sum to 1", abs(float(shares.sum()) - 1.0) < 1e-6)
+        least = reader.array("least", np.float64, (1,), high=1.0)
         counts_reader = reader.section("counts")
         counts = {name: counts_reader.integer(name) for name in _COUNTS}
         windows = read_windows(reader.section("windows"), self.pool)
@@ -351,6 +364,7 @@ class Curriculum:
             self.log.load(reader.section("log"))
         # Everything is checked: from here on, state changes.
         self._rng, self._shares, self._counts, self._windows = rng, shares, counts, windows
+        self._least = float(least[0])
         self._planner, self._learner, self._tickets = planner, learner, tickets
         log_changes(saved, mix)
 

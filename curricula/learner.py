@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from curricula.bandits import Mixer
 from curricula.beliefs import Hierarchical, build_belief
+from curricula.choosing.visited import Visited
 from curricula.config import CurriculumConfig
 from curricula.costs import TokenCosts
 from curricula.filters import Filters, Groups, Judgement
@@ -20,7 +21,6 @@ from curricula.scored import Scored
 from curricula.stateful import Reader
 from curricula.success import SuccessRule
 from curricula.tickets import Ticket
-from curricula.visited import Visited
 
 Floats = NDArray[np.float64]
 

@@ -24,10 +24,13 @@ class Competition:
     def __init__(self, base: Floats) -> None:
         self.won_E: Floats = base / base.sum()
 
-    def win(self, won_E: Floats) -> Floats:
-        """Take the shares won in an ask (E,), of sum 1; the smoothed ones."""
-        self.won_E = _KEPT * self.won_E + (1.0 - _KEPT) * won_E
-        return self.won_E
+    def after(self, won_E: Floats) -> Floats:
+        """Smoothed shares (E,) after those won in an ask (E,), of sum 1; nothing changes."""
+        return _KEPT * self.won_E + (1.0 - _KEPT) * won_E
+
+    def win(self, won_E: Floats) -> None:
+        """Take the shares won in an ask (E,), of sum 1."""
+        self.won_E = self.after(won_E)
 
     def shares(self, costs: Floats, rng: np.random.Generator) -> Floats:
         """Shares as of the last competition, shape (E,)."""

@@ -81,10 +81,15 @@ class Mixer:
         """What a unit of signal may be worth in a competition, shape (E,), in (0, 1]."""
         return self.reward.ceiling()
 
-    def win(self, won: Floats) -> Floats:
-        """Shares of the draws (E,), after those won in a competition (E,)."""
-        raw = self.rule.win(won) if isinstance(self.rule, Competition) else won
+    def after(self, won: Floats) -> Floats:
+        """Shares of the draws (E,) after those won in a competition (E,); nothing changes."""
+        raw = self.rule.after(won) if isinstance(self.rule, Competition) else won
         return self.control.within(bounded_shares(raw, self.floors, self.caps), self._declared, self.caps)
+
+    def win(self, won: Floats) -> None:
+        """Take the shares won in a competition (E,)."""
+        if isinstance(self.rule, Competition):
+            self.rule.win(won)
 
     def observe(self, groups: Scored, compared: NDArray[np.bool_], rated: bool) -> None:
         """Learn K groups in the order they were told.

@@ -147,6 +147,7 @@ class _Walk:
     def _ask(self, rows: list[Row]) -> None:
         pool, n = self.shadow.pool, len(rows)
         indices = [row["index"] for row in rows]
+        self.shadow.begin()
         foresight = self.shadow.foresee(indices, n, rows[0]["group_size"])
         codes = pool.codes[np.array(indices)]
         counts = np.bincount(codes, minlength=len(self.shares_E))
@@ -164,7 +165,8 @@ class _Walk:
             # A propensity is given how many draws the environment got: what it could have got belongs to it too.
             logged = min(1.0, row["propensity"] * row["share"] * n / counts[code])
             self._weights[_name(row)] = probability / logged
-        numbers = self.shadow.adopt(indices, [row["propensity"] for row in rows])
+        propensities, shares = ([row[name] for row in rows] for name in ("propensity", "share"))
+        numbers = self.shadow.adopt(indices, propensities, shares, foresight.won)
         self._tickets |= {_name(row): number for row, number in zip(rows, numbers, strict=True)}
 
     def _tell(self, rows: list[Row]) -> None:

@@ -27,11 +27,13 @@ class Foresight(NamedTuple):
         probabilities: Shape (R,), that it would draw each of the rows asked about.
         shares: Shape (E,), of its draws.
         drawn: Rows that it draws in one such ask, at random.
+        won: Shape (E,), shares that environments win in its competition; None where there is none.
     """
 
     probabilities: Floats
     shares: Floats
     drawn: list[int]
+    won: Floats | None
 
 
 class Shadow(Curriculum):
@@ -50,8 +52,12 @@ class Shadow(Curriculum):
         super().__init__(_pool(run, rows), config)
         self._chance = np.random.Generator(np.random.PCG64(self.seed))
 
+    def begin(self) -> None:
+        """Begin an ask, as every ask begins: what has been out for too long expires, and evidence is an ask older."""
+        self._begin()
+
     def foresee(self, rows: Sequence[int], n: int, group_size: int) -> Foresight:
-        """What an ask for n groups would draw now; nothing changes by it."""
+        """What the ask that was begun would draw, for n groups; nothing changes by it."""
         rng, planner, learner = self._chance, self._planner, self._learner
         shares = self._compute_shares(rng)
         asked = np.asarray(rows, dtype=np.int64)
@@ -61,26 +67,39 @@ class Shadow(Curriculum):
             for _ in range(_SAMPLES)
         ]
         plan = planner.plan(n, group_size, shares, self._windows, self._tickets, learner, drawn, rng)
-        return Foresight(np.mean(found, axis=0), plan.shares, [choice.row for choice in plan.choices])
+        return Foresight(np.mean(found, axis=0), plan.shares, [choice.row for choice in plan.choices], plan.won)
 
-    def adopt(self, rows: Sequence[int], propensities: Sequence[float]) -> list[int]:
-        """Take draws that were made elsewhere as an ask of its own; returns their tickets."""
-        self._counts["asks"] += 1
-        asks = self._counts["asks"]
-        self._tickets.expire(asks - self.config.curriculum.expiry)
+    def adopt(
+        self, rows: Sequence[int], propensities: Sequence[float], shares: Sequence[float], won: Floats | None
+    ) -> list[int]:
+        """Take draws that were made elsewhere as those of the ask that was begun.
+
+        Args:
+            rows: What was drawn.
+            propensities: Of each draw.
+            shares: Of each draw's environment, that it was made by.
+            won: What environments won in this curriculum's own competition.
+
+        Returns:
+            Their tickets.
+        """
+        if won is not None:
+            self._learner.mixer.win(won)
         codes = self.pool.codes[np.asarray(rows, dtype=np.int64)]
-        counts, sizes = np.bincount(codes, minlength=len(self.pool.environments)), list(self.pool.sizes.values())
+        counts_E = np.bincount(codes, minlength=len(self.pool.environments))
+        free_E = np.array([b - a - self._tickets.taken(a, b).size for a, b in self._windows.spans])
+        # Relative to a uniform draw of as many prompts from the environment.
+        even_E = counts_E / np.maximum(free_E, 1)
         tickets = [
-            # Relative to a uniform draw of as many prompts from the environment.
             Ticket(
                 row=row,
                 position=self.pool.position(row),
                 code=code,
-                weight=float(counts[code]) / sizes[code] / chance,
-                share=float(counts[code]) / len(rows),
-                ask=asks,
+                weight=float(even_E[code]) / chance,
+                share=share,
+                ask=self._counts["asks"],
             )
-            for row, code, chance in zip(rows, codes.tolist(), propensities, strict=True)
+            for row, code, chance, share in zip(rows, codes.tolist(), propensities, shares, strict=True)
         ]
         numbers = list(self._tickets.issue(tickets))
         self._learner.monitor.drawn.extend(codes.tolist())

@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from curricula.choosing.sampling import allocate
 from curricula.config import CurriculumConfig
 from curricula.curriculum import Curriculum
 from curricula.pool import PromptPool
 from curricula.records import GroupOutcome
-from curricula.sampling import allocate
 from curricula.simulation.law import Floats
 from curricula.simulation.world import Rows, World
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from curricula.bandits import DiscountedThompson, Exp3S, FixedShares, SlidingWindowUCB
-from curricula.sampling import allocate
+from curricula.choosing.sampling import allocate
 from curricula.stateful import Reader
 from curricula.testing import check_bandit
 from curricula.testing.bandit import play

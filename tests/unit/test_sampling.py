@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curricula.planning import settle
-from curricula.sampling import PADDING, allocate, draw_weights, inclusion_probabilities, sample_range, systematic
+from curricula.choosing.sampling import (
+    PADDING,
+    allocate,
+    draw_weights,
+    inclusion_probabilities,
+    sample_range,
+    systematic,
+)
+from curricula.choosing.strata import settle
 
 weights_and_count = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=40).flatmap(
     lambda weights: st.tuples(st.just(np.array(weights)), st.integers(1, len(weights)))
@@ -22,7 +29,7 @@ def chances(weights, count, probe):
 
 
 def draw(chance, count, rng):
-    return systematic(chance[None], np.array([count]), rng)
+    return systematic(chance, np.array([chance.size]), np.array([count]), rng)
 
 
 some_scores = st.lists(st.sampled_from([0.0, 1e-9, 0.1, 0.4, 0.5, 3.0]), min_size=1, max_size=9)
@@ -41,10 +48,11 @@ def test_rows_of_different_sizes_do_not_touch_one_another(rows, data):
             together[place, : len(row)], chances(weigh(np.array(row), count, 0.1), count, 0.05), rtol=1e-9
         )
         assert (together[place, len(row) :] == 0).all()
-    places = systematic(together, np.array(counts), np.random.default_rng(0))
-    assert np.bincount(places // padded.shape[1], minlength=len(rows)).tolist() == counts
+    flat = np.concatenate([together[place, :size] for place, size in enumerate(sizes)])
+    places = systematic(flat, sizes, np.array(counts), np.random.default_rng(0))
+    assert np.bincount(np.repeat(np.arange(len(rows)), sizes)[places], minlength=len(rows)).tolist() == counts
     assert len(set(places.tolist())) == sum(counts)
-    assert (together.ravel()[places] > 0).all()
+    assert (flat[places] > 0).all()
 
 
 @given(weights_and_count, st.floats(0.01, 1.0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curricula import PromptPool
-from curricula.sampling import allocate
+from curricula.choosing.sampling import allocate
 from rules.base import Floats, Rows, Rule
 
 

@@ -1,13 +1,11 @@
 """A declared order of difficulty, for those who want one."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from curricula.config import ScheduleConfig
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.float64]
 
 
 class Schedule:

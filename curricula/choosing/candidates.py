@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.choosing.sampling import sample_range
 from curricula.config import SelectionConfig
 from curricula.learner import Learner
 from curricula.pool import PromptPool
-from curricula.sampling import sample_range
 from curricula.stateful import Reader
 from curricula.tickets import Tickets
 from curricula.windows import Windows
@@ -74,13 +74,14 @@ class Scout:
         ahead = self._take(spans) if predictor is not None else None
         for code, span in enumerate(spans):
             taken = tickets.taken(*span)
-            known = self._known(code, span, int(part_E[code]), int(seen_E[code]), taken, learner, rng)
+            blocks = (int(windows.blocks_E2[code, 0]), int(windows.blocks_E2[code, 1]))
+            known = self._known(blocks, int(part_E[code]), int(seen_E[code]), taken, learner, rng)
             left = int(wide_E[code] - seen_E[code])
             new, reach = np.zeros(0, dtype=np.int64), 1.0
             if left > 0:
                 if ahead is not None:
                     new, reach = self._free(ahead[code], taken, learner), float(self._reach_E[code])
-                if new.size < min(left, fresh_E[code]) // 2:
+                if 2 * new.size < min(left, int(fresh_E[code])):
                     sample, reach = self._spread(span, int(fresh_E[code]), left, taken, rng)
                     new = self._free(sample, taken[:0], learner)
             parts += [known.positions, new]
@@ -124,23 +125,17 @@ class Scout:
         return np.split(self._ahead, self._sizes_E.cumsum()[:-1])
 
     def _known(
-        self,
-        code: int,
-        span: tuple[int, int],
-        wanted: int,
-        inside: int,
-        taken: Ints,
-        learner: Learner,
-        rng: np.random.Generator,
+        self, blocks: tuple[int, int], wanted: int, total: int, taken: Ints, learner: Learner, rng: np.random.Generator
     ) -> "Sample":
-        if inside == 0:
+        """A simple random sample of the visited prompts in a range of blocks, those in flight left out."""
+        if total == 0:
             return Sample(np.zeros(0, dtype=np.int64), 1.0)
-        total = int(learner.visited.counts_E[code])
-        # Those of other levels and those in flight are sampled along, and left out: so many more are sampled.
-        size = -(-wanted * total // max(inside - taken.size, 1)) if inside > taken.size else total
-        positions = learner.visited.sample(code, size, rng)
-        if inside < total:
-            positions = positions[(positions >= span[0]) & (positions < span[1])]
+        size = wanted
+        if taken.size:
+            # Those in flight are sampled along: so many more are sampled.
+            out = int(learner.beliefs.seen(self.pool.rows(taken)).sum())
+            size = -(-wanted * total // max(total - out, 1))
+        positions = learner.visited.sample(blocks, size, rng)
         return Sample(_without(positions, taken), min(size / total, 1.0))
 
     def _spread(
@@ -152,8 +147,6 @@ class Scout:
         if free <= 0:
             return np.zeros(0, dtype=np.int64), 1.0
         size = min(free, -(-wanted * (stop - start) * 9 // (left * 8)) + 8, max(16 * wanted, _FEW))
-        if size == free:
-            return _without(np.arange(start, stop), taken), 1.0
         return sample_range(start, stop, taken, size, rng), size / free
 
     def _free(self, positions: Ints, taken: Ints, learner: Learner) -> Ints:

@@ -1,12 +1,11 @@
 """Draws of a fixed size whose inclusion probabilities are known exactly."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _LEAST_WEIGHT = 1e-9
