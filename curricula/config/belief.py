@@ -17,8 +17,8 @@ class HierarchicalConfig(Section):
 
     type: Literal["hierarchical"] = "hierarchical"
     drift: Annotated[float, Field(ge=0, le=10)] = 0.08
-    ageing: Annotated[float, Field(ge=0, le=1)] = 0.002
-    memory: Annotated[float, Field(gt=0, le=1)] = 0.9
+    ageing: Annotated[float, Field(ge=0, le=1)] = 0.001
+    memory: Annotated[float, Field(gt=0, le=1)] = 1.0
     noise: Annotated[float, Field(ge=1e-9, le=1)] = 0.003
 
 

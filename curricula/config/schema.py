@@ -189,7 +189,7 @@ class SelectionConfig(Section):
     objective: ObjectiveConfig = ObjectiveConfig()
     filters: Annotated[tuple[AnyFilter, ...], Field(strict=False)] = (ZeroVarianceConfig(),)
     schedule: ScheduleConfig = ScheduleConfig()
-    explore: Annotated[float, Field(ge=0, le=1)] = 0.25
+    explore: Annotated[float, Field(ge=0, le=1)] = 0.3
     optimism: Annotated[float, Field(ge=0, le=10)] = 0.5
     probe: Annotated[float, Field(gt=0, le=1)] = 0.02
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.005
