@@ -11,10 +11,10 @@ from curricula.bandits import TrainedShares
 WEIGHTS = {"a": {"weight": 1.0}, "b": {"weight": 1.0}}
 
 
-def run(bandit, keep, late=(0, 0), groups=6000, batch=16, environments=None, stale=0.0):
+def run(bandit, keep, late=(0, 0), groups=6000, batch=16, environments=None, stale=0.0, objective="uniform"):
     """Trained and drawn shares of the last half, with batches that come back late or are never kept."""
     pool = PromptPool(["a"] * 1500 + ["b"] * 1500)
-    mix = {"curriculum": {"bandit": bandit, "objective": {"type": "uniform"}}, "environments": environments or {}}
+    mix = {"curriculum": {"bandit": bandit, "objective": {"type": objective}}, "environments": environments or {}}
     curriculum, rng = Curriculum(pool, mix, seed=0), np.random.default_rng(0)
     out: list[tuple[int, object]] = []
     trained, drawn = [], []
@@ -52,8 +52,12 @@ def test_without_control_filters_change_the_mix():
 
 
 @pytest.mark.parametrize("bound", [{"b": {"share": {"floor": 0.3}}}, {"a": {"share": {"cap": 0.7}}}])
-def test_declared_bounds_hold_for_what_is_trained_when_shares_learn(bound):
-    trained, _ = run({"reward": "informative"}, (0.9, 0.15), environments=bound)
+@pytest.mark.parametrize(
+    ("bandit", "objective"),
+    [({"type": "discounted_thompson", "reward": "informative"}, "uniform"), ({"reward": "informative"}, "signal")],
+)
+def test_declared_bounds_hold_for_what_is_trained_when_shares_learn(bound, bandit, objective):
+    trained, _ = run(bandit, (0.9, 0.15), environments=bound, objective=objective)
     assert trained == pytest.approx(0.7, abs=0.05)
 
 
@@ -63,8 +67,17 @@ def test_hopeless_environments_get_no_premium():
     assert drawn > 0.45
     _, drawn = run({"type": "discounted_thompson"}, (1.0, 0.0), groups=4000)
     assert drawn > 0.9
-    _, drawn = run({}, (1.0, 0.0), groups=4000, environments={"b": {"share": {"floor": 0.1}}})
-    assert drawn > 0.6 - 0.02
+    _, drawn = run({}, (1.0, 0.0), groups=4000, objective="signal")
+    assert drawn > 0.9
+    for bandit, objective in (({"type": "discounted_thompson"}, "uniform"), ({}, "signal")):
+        floor = {"b": {"share": {"floor": 0.1}}}
+        _, drawn = run(bandit, (1.0, 0.0), groups=4000, environments=floor, objective=objective)
+        assert drawn > 0.6 - 0.02
+
+
+def test_where_all_prompts_count_alike_there_is_nothing_to_compete_for():
+    _, drawn = run({}, (1.0, 0.0), groups=2000)
+    assert drawn == pytest.approx(0.5, abs=0.02)
 
 
 def test_m2_a_floor_is_a_minimum_of_every_batch():

@@ -42,7 +42,8 @@ def test_learning_progress_goes_where_something_is_learned_and_informative_group
     assert share["learning_progress"][1] > 0.55
     assert share["learning_progress"][1] > 1.5 * share["informative"][1]
     assert share["informative"][0] > share["learning_progress"][0]
-    assert (share["learning_progress"] > 0.03).all()
+    # The default floor; draws are whole numbers.
+    assert (share["learning_progress"] > 0.02 - 0.005).all()
 
 
 def test_more_is_learned_than_by_even_shares():

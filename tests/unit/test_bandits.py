@@ -97,7 +97,7 @@ def test_fixed_shares_are_the_weights():
 def test_default_floors_apply_only_where_shares_are_learned():
     names = ["a", "b", "c"]
     floors, caps = resolve_bounds(as_config(None), names)
-    assert floors.tolist() == [0.05] * 3
+    assert floors.tolist() == [0.02] * 3
     assert caps.tolist() == [1.0] * 3
     mix = {"curriculum": {"bandit": {"type": "size_proportional"}}, "environments": {"b": {"share": {"floor": 0.2}}}}
     assert resolve_bounds(as_config(mix), names)[0].tolist() == [0.0, 0.2, 0.0]

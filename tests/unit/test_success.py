@@ -62,7 +62,7 @@ def test_a_declared_rule_reads_successes_too():
 
 
 def test_shaped_rewards_turn_beliefs_to_the_chance_of_being_informative(caplog):
-    curriculum = Curriculum(PromptPool(["a"] * 30), {"curriculum": {"belief": {"strength": 2}}})
+    curriculum = Curriculum(PromptPool(["a"] * 30), {"curriculum": {"belief": {"type": "decayed_beta", "strength": 2}}})
     tell_all(curriculum, [1, 1, 0, 1])
     assert curriculum.metrics()["coverage"] == 4 / 30
     draws, _ = tell_all(curriculum, [3.0, 3.0, 3.0, 1.0], count=2)
