@@ -45,7 +45,7 @@ class Evidence:
         """Which rows have evidence, shape (M,)."""
         return self.records.take(rows)["word"] > 255
 
-    def write(self, rows: Rows, likelihood_KN: Floats, ability_K: Floats, clock: int, bin_K: Rows) -> Singles:
+    def write(self, rows: Rows, likelihood_KN: Floats, ability_K: Floats, clock_K: Rows, bin_K: Rows) -> Singles:
         """Replace what is held of distinct rows (K,): likelihoods (K, nodes) of any scale, ability, time and bin.
 
         Returns:
@@ -56,7 +56,7 @@ class Evidence:
         records = np.empty(rows.size, dtype=_RECORD)
         records["fall"] = np.rint(fall)
         records["ability"] = ability_K
-        records["word"] = (min(clock, MOST_CLOCK) << 8) | bin_K
+        records["word"] = (np.minimum(clock_K, MOST_CLOCK) << 8) | bin_K
         self.records[rows] = records
         return _LIKELIHOOD.take(records["fall"])
 

@@ -135,7 +135,8 @@ class Hierarchical:
         codes = self.pool.codes[rows].astype(np.int64)
         held = self.evidence.read(rows)
         bins = self._bins(rows, held)
-        aged = self._aged(codes, held).astype(np.float64)
+        classes = self._classes(codes, held)
+        aged = self._aged(held, classes).astype(np.float64)
         before = aged * self.shapes.prior_EBN[codes, bins]
         before /= before.sum(axis=1, keepdims=True)
         self.abilities.update(codes, before, passed, tried)
@@ -145,7 +146,11 @@ class Hierarchical:
         self.visited += int(fresh.sum())
         self._recent = np.concatenate([self._recent, rows[fresh]])[-_RECENT:]
         new = aged**self.config.memory * likely
-        written_KN = self.evidence.write(rows, new, mean_E[codes], self.clock, bins)
+        # An age too small to count is not lost: it goes on from the group before.
+        young = ~fresh & (classes == 0)
+        then_K = np.where(young, held.ability_M, mean_E[codes])
+        asks_K = np.where(young, held.clock_M, self.clock)
+        written_KN = self.evidence.write(rows, new, then_K, asks_K, bins)
         self.totals.replace(rows, fresh, held.likelihood_MN, written_KN)
         self._tables.clear()
 
@@ -164,12 +169,15 @@ class Hierarchical:
             return held.bin_M
         return np.where(held.bin_M > 0, held.bin_M, self.bins.block_bins[self.pool.blocks[rows]])
 
-    def _aged(self, codes: NDArray[Any], held: Held) -> NDArray[np.float32]:
-        """Likelihoods as old as they are by now, (M, nodes)."""
+    def _classes(self, codes: NDArray[Any], held: Held) -> Rows:
+        """By which of the variances of the grid the evidence has aged, (M,)."""
         moved = self.abilities.mean_E[codes] - held.ability_M
         age = min(self.clock, MOST_CLOCK) - held.clock_M
         variance = self.config.drift * moved * moved + self.config.ageing * age
-        classes = np.where(held.clock_M > 0, variance_class(variance), 0)
+        return np.where(held.clock_M > 0, variance_class(variance), 0)
+
+    def _aged(self, held: Held, classes: Rows) -> NDArray[np.float32]:
+        """Likelihoods as old as they are by now, (M, nodes)."""
         counts = np.bincount(classes)
         if counts.size <= 1:
             return held.likelihood_MN
@@ -190,7 +198,7 @@ class Hierarchical:
         """Posteriors of rows (M,) over the nodes, not normalised."""
         held = self.evidence.read(rows)
         place = codes * np.int64(BINS + 1) + self._bins(rows, held)
-        weight_MN = self._aged(codes, held)
+        weight_MN = self._aged(held, self._classes(codes, held))
         weight_MN *= self.shapes.prior_PN.take(place, axis=0)
         return weight_MN
 
