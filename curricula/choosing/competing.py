@@ -73,11 +73,9 @@ def compete(candidates: Candidates, scores: Floats, worth_E: Floats, count: int,
 def unseen_among_best(scores: Floats, sizes_E2: Ints, counts_E: Ints) -> Floats:
     """How many of the `count` best candidates of each environment were never visited, shape (E,); ties in parts."""
     result = np.zeros(len(counts_E))
-    start = 0
-    for code, ((known, new), count) in enumerate(zip(sizes_E2.tolist(), counts_E.tolist(), strict=True)):
-        size = known + new
-        if new and count > 0:
-            kinds = (np.arange(size) >= known).astype(np.int64)
-            result[code] = among_best(scores[start : start + size], kinds, count, 2)[1]
-        start += size
+    ends = sizes_E2.sum(axis=1).cumsum()
+    for code in np.flatnonzero((sizes_E2[:, 1] > 0) & (counts_E > 0)).tolist():
+        kinds = np.repeat(np.arange(2), sizes_E2[code])
+        own = scores[ends[code] - kinds.size : ends[code]]
+        result[code] = among_best(own, kinds, int(counts_E[code]), 2)[1]
     return result

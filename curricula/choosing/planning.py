@@ -47,9 +47,10 @@ class Planner:
     In each environment, candidates are sampled among the visited prompts and among those never visited (`Scout`), and
     scored (`Scorer`). An environment's draws are split between the two kinds: those never visited get what their
     scores earn them beside the visited ones, and at least the part `explore` (half of it in the first pass over the
-    prompts, rising as passes go on), or .55 times what part of the prompts they are, if that is less. In each kind, draws are made with inclusion probabilities that follow the scores softly; a fraction
-    `probe` is spread by chance, so that nothing is absorbed: mastered and hopeless prompts come back, as do unvisited
-    ones that look poor.
+    prompts, rising as passes go on), or .55 times what part of the prompts they are, if that is less. In each kind,
+    draws are made with inclusion probabilities that follow the scores softly. A fraction `probe` is spread by chance,
+    so that nothing is absorbed: mastered and hopeless prompts come back, as do unvisited ones that look poor, and
+    neither kind gets less than that part of what it is of the prompts.
 
     The propensity is the probability to be a candidate times that to be drawn as one, whichever whole number of draws
     the kind got. It is conditional on how many draws the environment got.
@@ -141,7 +142,7 @@ class Planner:
         _, own = self.scorer.score(asked, group_size, learner, drawn)
         kinds = 2 * self.pool.codes[asked].astype(np.int64) + ~learner.beliefs.seen(asked)
         positions = self.pool.positions(asked)
-        for kind in set(kinds.tolist()):
+        for kind in sorted({int(kind) for kind in kinds}):
             start, stop = windows.spans[kind // 2]
             free = (positions >= start) & (positions < stop) & ~np.isin(positions, tickets.taken(start, stop))
             places = np.flatnonzero((kinds == kind) & free)

@@ -24,23 +24,28 @@ class Visited:
 
     def __init__(self, pool: PromptPool) -> None:
         self.pool = pool
+        self._dtype = np.int32 if len(pool) <= np.iinfo(np.int32).max else np.int64
         self.clear()
 
     def clear(self) -> None:
         """Forget all of them."""
-        self._positions: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(self.pool.block_sizes)
+        self._positions: list[NDArray[np.signedinteger[Any]]] = [np.zeros(0, dtype=self._dtype)] * len(
+            self.pool.block_sizes
+        )
         self._counts_B: Ints = np.zeros(len(self._positions), dtype=np.int64)
 
     def add(self, rows: Ints) -> None:
         """Enter distinct rows that were not visited before."""
         positions, blocks = self.pool.positions(rows), self.pool.blocks[rows]
-        for block in set(blocks.tolist()):
+        present: list[int] = blocks.tolist()
+        for block in set(present):
             here = positions[blocks == block]
             count = int(self._counts_B[block])
             held = self._positions[block]
             if count + here.size > held.size:
-                # Doubling keeps the mean cost of an entry constant.
-                room = np.zeros(max(2 * held.size, count + here.size, 64), dtype=np.int64)
+                # Growing by half keeps the mean cost of an entry constant.
+                most = int(self.pool.block_sizes[block])
+                room = np.zeros(min(max(3 * held.size // 2, count + here.size, 64), most), dtype=self._dtype)
                 room[:count] = held[:count]
                 self._positions[block] = held = room
             held[count : count + here.size] = here
@@ -59,7 +64,7 @@ class Visited:
         total = int(ends[-1])
         ranks = sample_range(0, total, [], min(size, total), rng)
         if counts.size == 1:
-            return self._positions[blocks[0]][ranks]
+            return self._positions[blocks[0]][ranks].astype(np.int64)
         inside = ends.searchsorted(ranks, side="right")
         result = np.empty_like(ranks)
         for place in np.unique(inside).tolist():
@@ -70,7 +75,7 @@ class Visited:
     def state_dict(self) -> dict[str, Any]:
         """Rows in the order of their first visits, block by block."""
         parts = [held[: int(count)] for held, count in zip(self._positions, self._counts_B, strict=True)]
-        return {"order": self.pool.rows(np.concatenate(parts)).astype(np.int64)}
+        return {"order": self.pool.rows(np.concatenate(parts).astype(np.int64)).astype(np.int64)}
 
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""

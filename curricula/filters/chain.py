@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curricula.config import FilterConfig, OverlongConfig, PassRateCapConfig, ZeroVarianceConfig
 from curricula.filters.base import AfterFilter, BeforeFilter, Flags, Floats, Groups, Judgement
@@ -67,7 +68,7 @@ def eligible_signal(means_M: Floats, informative_M: Floats, filters: Sequence[Fi
     return chance_rates(means_M, informative_M, filters) >= 1.0
 
 
-def chance_rates(means_M: Floats, informative_M: Floats, filters: Sequence[FilterConfig]) -> Floats:
+def chance_rates(means_M: Floats, informative_M: Floats, filters: Sequence[FilterConfig]) -> NDArray[np.float64]:
     """At what rate each of M prompts is drawn by chance, relative to an even draw: 1 where nothing holds it back.
 
     Arguments are those of `eligible_signal`. Of several filters that hold a prompt back, the lowest rate counts.

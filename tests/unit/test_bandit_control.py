@@ -67,8 +67,9 @@ def test_hopeless_environments_get_no_premium():
     assert drawn > 0.45
     _, drawn = run({"type": "discounted_thompson"}, (1.0, 0.0), groups=4000)
     assert drawn > 0.9
+    # Those of its prompts that were never visited are looked at, in the part of the draws that explores.
     _, drawn = run({}, (1.0, 0.0), groups=4000, objective="signal")
-    assert drawn > 0.9
+    assert drawn > 0.75
     for bandit, objective in (({"type": "discounted_thompson"}, "uniform"), ({}, "signal")):
         floor = {"b": {"share": {"floor": 0.1}}}
         _, drawn = run(bandit, (1.0, 0.0), groups=4000, environments=floor, objective=objective)

@@ -243,7 +243,7 @@ def test_the_environment_with_the_most_informative_groups_per_token_gets_the_dra
     names = ["dear"] * 60 + ["cheap"] * 60 + ["never"] * 60
     curriculum = Curriculum(PromptPool(names), seed=0)
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(120):  # all prompts have been looked at by then
         draws = curriculum.ask(8, group_size=8)
         outcomes = []
         for draw in draws:
