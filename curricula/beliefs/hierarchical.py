@@ -40,12 +40,20 @@ class Hierarchical:
     With L_i the likelihood of the prompt's groups and pi its prior, both on a grid of deviations,
 
         posterior_i(d) ~ pi_e,bin(d) (B_v L_i)(d),   v = drift (A_now - A_then)^2 + ageing (asks since then)
+        L_i(d) <- (B_v L_i)(d)^memory p(A_e, d)^k (1 - p(A_e, d))^(n - k)   at a group with k successes of n rollouts
 
-    where B_v spreads doubt as a random walk of variance v: evidence ages with the ability and with time, so neither
-    mastered nor hopeless prompts are believed to be so for ever. Before a group is added, L_i is also raised to
-    the power `memory`. Everything expected of a pass rate is averaged over the density of the ability as well.
+    where p(A, d) = sigmoid(A + d), or 0 for "never solved", and A_e is the ability after the batch that the group
+    came in. B_v spreads doubt as a random walk of variance v, rounded to one of `grid.VARIANCES`; while it rounds to
+    none, "then" stays where it was. So evidence ages with the ability and with time, and as L_i is kept within
+    exp(-12.75) of its maximum, neither mastered nor hopeless prompts are believed to be so for ever. k may be a
+    fraction. What is expected of a pass rate f(p) is
 
-    Successes may be fractions: k of n rollouts enter as p^k (1 - p)^(n - k).
+        sum_d posterior_i(d) E f(p(A, d)),   A ~ N(A_e, C_e)
+
+    with the outer mean by Gauss-Hermite quadrature of three points, as if deviation and ability were independent.
+
+    There is no term for what a prompt gains by having been trained on: it enters as the ability and the prompt's own
+    groups see it.
 
     Args:
         pool: The prompts.

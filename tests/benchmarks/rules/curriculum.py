@@ -60,4 +60,5 @@ class CurriculumRule(Rule):
 
     def forecast(self, rows: Rows) -> tuple[Floats, Floats]:
         """Expected pass rate (M,) and chance of an informative group (M,)."""
-        return self.curriculum._learner.beliefs.assess(rows, self.group_size, "group")
+        believed = self.curriculum._learner.beliefs.assess(rows, self.group_size, "group")
+        return believed.means, believed.signals
