@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curricula.choosing.planning import Planner
 from curricula.config import CurriculumConfig, as_config
-from curricula.errors import CurriculaValueError
+from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
 from curricula.log import OutcomeLog
 from curricula.outcomes import stack
@@ -329,7 +329,11 @@ class Curriculum:
                 of; nothing has changed then.
         """
         reader = Reader(state, "state")
-        reader.integer("format", low=FORMAT, high=FORMAT)
+        if (saved_format := reader.integer("format")) != FORMAT:
+            raise CheckpointError(
+                f"state.format: expected {FORMAT}; got {saved_format}: another version of curricula saved this state; "
+                "go on with that version, or start the curriculum anew"
+            )
         learner, tickets = Learner(self.pool, self.config), Tickets(self.pool)
         planner = Planner(self.pool, self.config.curriculum)
         if moved := reader.text("fingerprint") != self.pool.fingerprint:

@@ -211,6 +211,8 @@ class Learner:
                 afresh = True
             else:
                 part.load(section)
+        if not afresh:
+            self.visited.agree(state, self.beliefs)
         if self.predictor is not None and not afresh and state.raw("predictor") is not None:
             self.predictor.load(state.section("predictor"))
 

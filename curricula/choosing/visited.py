@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.beliefs import Belief
 from curricula.beliefs.sums import window_sums
 from curricula.choosing.sampling import sample_range
 from curricula.pool import PromptPool
@@ -71,6 +72,15 @@ class Visited:
             here = inside == place
             result[here] = self._positions[blocks[0] + place][ranks[here] - (ends[place] - counts[place])]
         return result
+
+    def agree(self, state: Reader, beliefs: Belief) -> None:
+        """Raise CheckpointError where these are not the prompts that beliefs have evidence of."""
+        count = int(self._counts_B.sum())
+        known = all(
+            beliefs.seen(self.pool.rows(held[: int(size)].astype(np.int64))).all()
+            for held, size in zip(self._positions, self._counts_B, strict=True)
+        )
+        state.ensure("visited", "the prompts that beliefs have evidence of", known and count == beliefs.visited)
 
     def state_dict(self) -> dict[str, Any]:
         """Rows in the order of their first visits, block by block."""

@@ -68,8 +68,9 @@ class Background:
         self._rows: Rows = np.zeros(0, dtype=np.int64)
         self._predictions: Floats = np.zeros(0)
         self._error: str | None = None
-        self._measured: dict[str, float] = {}
         self._thread: threading.Thread | None = None
+        self._measured: dict[str, float] = {}
+        self._measure()
         _alive.add(self)
 
     def learn(self, rows: Rows, passed: Floats, tried: Floats, offsets: Floats) -> None:

@@ -189,3 +189,48 @@ def equal(one, other):
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
     return one == other
+
+
+def test_a_state_of_an_older_format_is_refused_in_one_line():
+    state = {**played().state_dict(), "format": 1}
+    with pytest.raises(CheckpointError, match=r"^state\.format: expected 2; got 1: another version .* anew$") as error:
+        Curriculum(pool()).load_state_dict(state)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("order", [np.zeros(0, dtype=np.int64), np.arange(70)])
+def test_visited_prompts_are_those_that_beliefs_know(order):
+    state = replaced(played().state_dict(), ("learner", "visited", "order"), order)
+    with pytest.raises(CheckpointError, match="expected the prompts that beliefs have evidence of"):
+        Curriculum(pool(), played().config).load_state_dict(state)
+
+
+TEXTS = [f"add {row % 7} and {row % 5}{' slowly' * (row % 3)}" for row in range(280)]
+
+
+@pytest.mark.parametrize("levels", [None, np.arange(280) % 4])
+def test_a_run_whose_candidates_wait_for_their_predictions_goes_on_exactly(tmp_path, levels):
+    """Saved at every ask, before and after its tells: what was sampled ahead, and what is learned, go on."""
+
+    def make():
+        return Curriculum(PromptPool(NAMES * 4, texts=TEXTS, levels=levels), seed=4)
+
+    whole, rng = make(), np.random.default_rng(0)
+    for step in range(24):
+        draws = whole.ask(8, group_size=4)
+        outcomes = [GroupOutcome(draw.ticket, rewards_of(draw, rng)) for draw in draws]
+        for cut, told in enumerate((outcomes[:0], outcomes[:2], outcomes[2:])):
+            whole.tell(told)
+            if step % 5 == 4:
+                save_state(tmp_path / f"{step}-{cut}", whole.state_dict())
+                resumed = make()
+                resumed.load_state_dict(load_state(tmp_path / f"{step}-{cut}"))
+                assert equal(resumed.state_dict(), whole.state_dict())
+                copied = copy.deepcopy(whole)
+                for again in range(3):
+                    asked = copied.ask(3 + again, group_size=4)
+                    assert asked == resumed.ask(3 + again, group_size=4)
+                    late = [GroupOutcome(draw.ticket, rewards_of(draw, np.random.default_rng(again))) for draw in asked]
+                    assert copied.tell(late) == resumed.tell(late)
+                assert copied.metrics() == resumed.metrics()
+    assert whole.metrics()["predictor/visits"] >= 32
