@@ -90,7 +90,10 @@ class ThompsonConfig(LearnedConfig):
 
 
 class CompetitionConfig(LearnedConfig):
-    """All candidates compete for the draws by expected signal per token times what the reward says it is worth."""
+    """All candidates compete for the draws by expected signal per token times what the reward says it is worth.
+
+    Where they all count alike (a uniform objective, a warm-up) there is nothing to compete by: shares are the base mix.
+    """
 
     type: Literal["competition"] = "competition"
 
