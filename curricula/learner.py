@@ -118,6 +118,7 @@ class Learner:
             rows_K=rows,
             codes_K=codes,
             drawn_K=drawn,
+            first_K=~self.beliefs.seen(rows),
             results_KG=results,
             members_K=members,
             passed_K=passed,

@@ -17,6 +17,7 @@ _LONGEST_STEP = 1.5
 _FURTHEST = 9.0  # further out, all prompts are solved or none is; and failures would only say "never solved"
 _LEAST_PART = 0.1
 _SURPRISE = 3.0
+_ALIKE, _MOVE_ALIKE = 0.98, 0.8
 _SMALL = 1e-9
 
 
@@ -35,17 +36,30 @@ class Abilities:
     With V = C + Q, a batch that says nothing new moves the mean by about N(0, V g), g = I / (I + 1/V). A move of more
     than 3 such standard deviations says that the ability jumped: V is widened by the square of move / g, which is where
     the batch alone would put it, and the batch is learned anew.
+
+    Paired abilities come in twos: those at 2 e and 2 e + 1 are correlated by .98 a priori, and their moves by .8. What
+    a batch says of one of them then moves the other as well: a Kalman filter of the two, with I about where the
+    batch alone would put each.
+
+    Args:
+        count: Abilities.
+        noise: Q.
+        paired: Whether they come in twos.
     """
 
-    def __init__(self, environments: int, noise: float) -> None:
+    def __init__(self, count: int, noise: float, paired: bool = False) -> None:
         self.noise = noise
-        self.mean_E: Floats = np.zeros(environments)
-        self.variance_E: Floats = np.full(environments, _PRIOR_VARIANCE)
+        self.mean_E: Floats = np.zeros(count)
+        self.variance_E: Floats = np.full(count, _PRIOR_VARIANCE)
+        # Covariance of each pair.
+        self.shared_P: Floats = np.full(count // 2 if paired else 0, _ALIKE * _PRIOR_VARIANCE)
 
     def update(self, codes_K: Codes, prior_KN: Floats, passed_K: Floats, tried_K: Floats) -> None:
         """Learn K groups: environments (K,), posteriors before (K, nodes), successes (K,) of rollouts (K,)."""
         count = len(self.mean_E)
         told_E = np.bincount(codes_K, minlength=count) > 0
+        if self.shared_P.size:
+            told_E = np.repeat(told_E.reshape(-1, 2).any(axis=1), 2)
         before_E = np.minimum(self.variance_E + self.noise * told_E, _PRIOR_VARIANCE)
         mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
         # Under the model the mean moves by a part of what the batch asks for, with variance before * part.
@@ -55,8 +69,31 @@ class Abilities:
         if jumped_E.any():
             before_E = np.where(jumped_E, np.minimum(before_E + asked_E**2, _PRIOR_VARIANCE), before_E)
             mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
+        if self.shared_P.size:
+            self._join(before_E, mean_E, information_E, told_E[::2])
+            return
         self.mean_E = np.where(told_E, mean_E, self.mean_E)
         self.variance_E = np.where(told_E, 1.0 / (information_E + 1.0 / before_E), self.variance_E)
+
+    def _join(self, before_E: Floats, mean_E: Floats, information_E: Floats, told_P: NDArray[np.bool_]) -> None:
+        """Update pairs together, each ability with what its own groups say of it apart from its prior."""
+        first_P, second_P = before_E.reshape(-1, 2).T
+        widest = np.sqrt(first_P * second_P)
+        shared_P = np.minimum(self.shared_P + _MOVE_ALIKE * self.noise * told_P, _ALIKE * widest)
+        # Precisions of the prior, then of the posterior.
+        scale = first_P * second_P - shared_P**2
+        one, two, cross = second_P / scale, first_P / scale, -shared_P / scale
+        one, two = one + information_E[::2], two + information_E[1::2]
+        scale = one * two - cross**2
+        pull_E = (mean_E - self.mean_E) * (information_E + 1.0 / before_E)
+        moves = np.stack([two * pull_E[::2] - cross * pull_E[1::2], one * pull_E[1::2] - cross * pull_E[::2]], axis=1)
+        moved = np.clip(self.mean_E.reshape(-1, 2) + moves / scale[:, None], -_FURTHEST, _FURTHEST)
+        # Rounding must not leave more doubt than there was.
+        variance = np.minimum(np.stack([two, one], axis=1) / scale[:, None], _PRIOR_VARIANCE)
+        told = told_P[:, None]
+        self.mean_E = np.where(told, moved, self.mean_E.reshape(-1, 2)).reshape(-1)
+        self.variance_E = np.where(told, variance, self.variance_E.reshape(-1, 2)).reshape(-1)
+        self.shared_P = np.where(told_P, -cross / scale, self.shared_P)
 
     def _climb(
         self, before_E: Floats, codes_K: Codes, prior_KN: Floats, passed_K: Floats, tried_K: Floats
@@ -86,13 +123,23 @@ class Abilities:
         return mean_E, information_E
 
     def state_dict(self) -> dict[str, Any]:
-        """Means and variances."""
-        return {"mean": self.mean_E.copy(), "variance": self.variance_E.copy()}
+        """Means and variances, of pairs side by side, and what pairs share."""
+        each = 2 if self.shared_P.size else 1
+        columns = {"mean": self.mean_E, "variance": self.variance_E}
+        return {name: column.reshape(-1, each).copy() for name, column in columns.items()} | {
+            "shared": self.shared_P.copy()
+        }
 
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
-        self.mean_E = state.array("mean", np.float64, self.mean_E.shape, low=-_FURTHEST, high=_FURTHEST)
-        self.variance_E = state.array("variance", np.float64, self.mean_E.shape, low=1e-12, high=_PRIOR_VARIANCE)
+        each = 2 if self.shared_P.size else 1
+        shape = (self.mean_E.size // each, each)
+        mean = state.array("mean", np.float64, shape, low=-_FURTHEST, high=_FURTHEST)
+        variance = state.array("variance", np.float64, shape, low=1e-12, high=_PRIOR_VARIANCE)
+        shared = state.array("shared", np.float64, self.shared_P.shape, low=-_PRIOR_VARIANCE, high=_PRIOR_VARIANCE)
+        if each == 2:
+            state.ensure("shared", "less than the variances", bool((shared**2 < variance.prod(axis=1)).all()))
+        self.mean_E, self.variance_E, self.shared_P = mean.reshape(-1), variance.reshape(-1), shared
 
 
 def likelihood(rate_EN: Floats, codes_K: Codes, passed_K: Floats, tried_K: Floats) -> Floats:

@@ -32,7 +32,9 @@ class Hierarchical:
     """Posteriors of pass rates whose logit is an ability plus a deviation: p_i = sigmoid(A_e + d_i).
 
     - A_e, the ability of the policy in environment e, moves with training and is filtered from every batch
-      (`Abilities`). When it moves, what is believed of all its prompts moves with it.
+      (`Abilities`). When it moves, what is believed of all its prompts moves with it. It is two: that on prompts
+      which were visited, and so trained on, and that on new ones. They move alike as far as nothing else is seen;
+      where prompts are learned by heart they part, and new prompts are not taken for mastered.
     - d_i has a prior of learned shape, given the environment and the predicted difficulty of the prompt (`Shapes`):
       pass rates are U-shaped, and a normal distribution knows no prompts that are never solved.
     - the prompt's own groups enter by their exact likelihood at the ability of their time (`Evidence`).
@@ -73,7 +75,8 @@ class Hierarchical:
         """Forget all evidence."""
         environments = len(self.pool.environments)
         self.evidence = Evidence(len(self.pool))
-        self.abilities = Abilities(environments, self.config.noise)
+        # Of prompts that were visited, and of new ones, by turns.
+        self.abilities = Abilities(2 * environments, self.config.noise, paired=True)
         self.shapes = Shapes(environments)
         self.bins = Bins(self.pool)
         self.visited = 0
@@ -89,8 +92,8 @@ class Hierarchical:
         self.clock += 1
 
     def ability(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the ability in each environment, in logits, shape (E,) each."""
-        return self.abilities.mean_E.copy(), np.sqrt(self.abilities.variance_E)
+        """Mean and standard deviation of the ability for new prompts of each environment, in logits, (E,) each."""
+        return self.abilities.mean_E[1::2].copy(), np.sqrt(self.abilities.variance_E[1::2])
 
     def place(self, rows: Rows, predictions: Floats) -> None:
         """Take predicted logits (M,) of unvisited rows (M,), on any scale, as what is known of their deviations."""
@@ -105,17 +108,20 @@ class Hierarchical:
     def assess(self, rows: Rows, group_size: int, normaliser: Normaliser) -> Assessment:
         """Expected pass rate and signal of rows (M,)."""
         codes = self.pool.codes[rows]
-        order = codes.argsort(kind="stable") if (codes[1:] < codes[:-1]).any() else np.arange(rows.size)
-        table_ENC = self._table(group_size, normaliser)
-        weight_MN = self._posterior(rows[order], codes[order])
-        sums_MC = np.empty((rows.size, table_ENC.shape[2]), dtype=np.float32)
-        edges = codes[order].searchsorted(np.arange(len(table_ENC) + 1)).tolist()
-        for code in np.flatnonzero(np.diff(edges)).tolist():
-            part = slice(edges[code], edges[code + 1])
-            sums_MC[part] = weight_MN[part] @ table_ENC[code]
-        result_MC = np.empty(sums_MC.shape)
-        result_MC[order] = sums_MC
-        means, signals, squares = result_MC[:, :3].T / result_MC[:, 3]
+        table_ANC = self._table(group_size, normaliser)
+        held = self.evidence.read(rows)
+        kinds = _kinds(codes, held)
+        weight_MN = self._posterior(rows, codes, held)
+        ordered = bool((kinds[1:] >= kinds[:-1]).all())
+        order = np.arange(rows.size) if ordered else kinds.argsort(kind="stable")
+        if not ordered:
+            weight_MN, kinds = weight_MN[order], kinds[order]
+        sums_MC = np.empty((rows.size, table_ANC.shape[2]))
+        edges = kinds.searchsorted(np.arange(len(table_ANC) + 1)).tolist()
+        for kind in np.flatnonzero(np.diff(edges)).tolist():
+            part = slice(edges[kind], edges[kind + 1])
+            sums_MC[order[part]] = weight_MN[part] @ table_ANC[kind]
+        means, signals, squares = sums_MC[:, :3].T / sums_MC[:, 3]
         return Assessment(means, signals, np.sqrt(np.maximum(squares - signals * signals, 0.0)))
 
     def moments(self, rows: Rows) -> tuple[Floats, Floats]:
@@ -126,8 +132,8 @@ class Hierarchical:
 
     def pool_means(self, windows_E2: Rows) -> Floats:
         """Mean belief over the eligible prompts of each environment, shape (E,); O(levels)."""
-        mean_EN = self._table(2, "batch")[:, :, 0].astype(np.float64)
-        return self.totals.means(windows_E2, mean_EN, self.shapes.prior_EBN, self.bins.block_bins)
+        mean_AN = self._table(2, "batch")[:, :, 0].astype(np.float64)
+        return self.totals.means(windows_E2, mean_AN, self.shapes.prior_EBN, self.bins.block_bins)
 
     def update(self, rows: Rows, passed: Floats, tried: Floats) -> None:
         """Learn K outcomes in order: successes (K,) of rollouts (K,) at rows (K,); a row may come more than once."""
@@ -147,16 +153,17 @@ class Hierarchical:
         aged = self._aged(held, classes).astype(np.float64)
         before = aged * self.shapes.prior_EBN[codes, bins]
         before /= before.sum(axis=1, keepdims=True)
-        self.abilities.update(codes, before, passed, tried)
-        mean_E = self.abilities.mean_E
-        likely = likelihood(rates(mean_E), codes, passed, tried)
+        kinds = _kinds(codes, held)
+        self.abilities.update(kinds, before, passed, tried)
+        mean_A = self.abilities.mean_E
+        likely = likelihood(rates(mean_A), kinds, passed, tried)
         fresh = held.clock_M == 0
         self.visited += int(fresh.sum())
         self._recent = np.concatenate([self._recent, rows[fresh]])[-_RECENT:]
         new = aged**self.config.memory * likely
         # An age too small to count is not lost: it goes on from the group before.
         young = ~fresh & (classes == 0)
-        then_K = np.where(young, held.ability_M, mean_E[codes])
+        then_K = np.where(young, held.ability_M, mean_A[kinds])
         asks_K = np.where(young, held.clock_M, self.clock)
         written_KN = self.evidence.write(rows, new, then_K, asks_K, bins)
         self.totals.replace(rows, fresh, held.likelihood_MN, written_KN)
@@ -167,7 +174,7 @@ class Hierarchical:
         rows = self._recent
         codes = self.pool.codes[rows].astype(np.int64)
         held = self.evidence.read(rows)
-        posterior_MN = _normalised(self._posterior(rows, codes))
+        posterior_MN = _normalised(self._posterior(rows, codes, held))
         self.shapes.refit(codes, self._bins(rows, held), posterior_MN)
         self.totals.correct(rows, held.likelihood_MN, posterior_MN)
         self._tables.clear()
@@ -179,7 +186,7 @@ class Hierarchical:
 
     def _classes(self, codes: NDArray[Any], held: Held) -> Rows:
         """By which of the variances of the grid the evidence has aged, (M,)."""
-        moved = self.abilities.mean_E[codes] - held.ability_M
+        moved = self.abilities.mean_E[_kinds(codes, held)] - held.ability_M
         age = min(self.clock, MOST_CLOCK) - held.clock_M
         variance = self.config.drift * moved * moved + self.config.ageing * age
         return np.where(held.clock_M > 0, variance_class(variance), 0)
@@ -202,37 +209,37 @@ class Hierarchical:
         aged_MN[order] = weight_MN
         return aged_MN
 
-    def _posterior(self, rows: Rows, codes: NDArray[Any]) -> NDArray[np.float32]:
+    def _posterior(self, rows: Rows, codes: NDArray[Any], held: Held) -> NDArray[np.float32]:
         """Posteriors of rows (M,) over the nodes, not normalised."""
-        held = self.evidence.read(rows)
         place = codes * np.int64(BINS + 1) + self._bins(rows, held)
         weight_MN = self._aged(held, self._classes(codes, held))
         weight_MN *= self.shapes.prior_PN.take(place, axis=0)
         return weight_MN
 
     def _table(self, group_size: int, normaliser: Normaliser) -> NDArray[np.float32]:
-        """Pass rate, signal, its square and 1 at each node, over the density of the ability: (E, nodes, 4)."""
+        """Pass rate, signal, its square and 1 at each node, over the density of each ability: (2 E, nodes, 4)."""
         key = (group_size, normaliser)
         if key not in self._tables:
-            table_ENC = np.zeros((len(self.abilities.mean_E), NODES, 4))
+            table_ANC = np.zeros((len(self.abilities.mean_E), NODES, 4))
             for doubt, weight in _DOUBT_NODES:
                 rate = rates(self.abilities.mean_E + doubt * np.sqrt(self.abilities.variance_E))
                 signal = signal_of_rates(rate, group_size, normaliser)
-                table_ENC += weight * np.stack([rate, signal, signal * signal, np.ones(rate.shape)], axis=2)
-            self._tables[key] = table_ENC.astype(np.float32)
+                table_ANC += weight * np.stack([rate, signal, signal * signal, np.ones(rate.shape)], axis=2)
+            self._tables[key] = table_ANC.astype(np.float32)
         return self._tables[key]
 
     def recount(self) -> None:
         """Take the sums over blocks anew, of the posteriors as they are now."""
         self.totals = Totals(self.pool)
-        held = np.flatnonzero(self.evidence.records["word"])
-        for rows in np.split(held, range(_PART, held.size, _PART)):
+        known = np.flatnonzero(self.evidence.records["word"])
+        for rows in np.split(known, range(_PART, known.size, _PART)):
             rows = rows[self.evidence.seen(rows)]
             likelihood_MN = self.evidence.read(rows).likelihood_MN
             self.totals.replace(rows, np.ones(rows.size, dtype=np.bool_), likelihood_MN, likelihood_MN)
         rows = self._recent
-        posterior_MN = _normalised(self._posterior(rows, self.pool.codes[rows].astype(np.int64)))
-        self.totals.correct(rows, self.evidence.read(rows).likelihood_MN, posterior_MN)
+        held = self.evidence.read(rows)
+        posterior_MN = _normalised(self._posterior(rows, self.pool.codes[rows].astype(np.int64), held))
+        self.totals.correct(rows, held.likelihood_MN, posterior_MN)
 
     def state_dict(self) -> dict[str, Any]:
         """Evidence of the rows that have any, and all that is learned of environments."""
@@ -263,6 +270,11 @@ class Hierarchical:
         self._recent = recent
         self.clock, self._updates, self._refit_at = clock, updates, refit
         self._tables.clear()
+
+
+def _kinds(codes: NDArray[Any], held: Held) -> Rows:
+    """Which ability is that of each prompt, (M,): 2 e where it was visited, 2 e + 1 where it is new."""
+    return 2 * codes.astype(np.int64) + (held.clock_M == 0)
 
 
 def _normalised(weight_MN: NDArray[np.float32]) -> Floats:

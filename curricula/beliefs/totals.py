@@ -60,19 +60,19 @@ class Totals:
         self.placed_BP *= _KEPT
         np.add.at(self.placed_BP, (self.pool.blocks[rows], bins), 1.0)
 
-    def means(self, windows_E2: Rows, rate_EN: Floats, prior_EPN: Floats, block_bins: Rows) -> Floats:
+    def means(self, windows_E2: Rows, rate_AN: Floats, prior_EPN: Floats, block_bins: Rows) -> Floats:
         """Mean pass rate over the blocks in each environment's window, shape (E,); O(levels).
 
         Args:
             windows_E2: First block and one past the last.
-            rate_EN: Pass rate expected at each node.
+            rate_AN: Pass rate expected at each node, of visited and of new prompts of each environment by turns.
             prior_EPN: Prior in each bin.
             block_bins: Bin of prompts of each block that were never placed.
         """
         codes, sizes = self.pool.block_codes, self.pool.block_sizes.astype(np.float64)
-        rate_BN = rate_EN[codes]
+        rate_BN = rate_AN[::2][codes]
         visited = ((self.sums_BN + self.visited_B[:, None] * self.change_BN) * rate_BN).sum(axis=1)
-        rate_EP = np.einsum("epn,en->ep", prior_EPN, rate_EN)
+        rate_EP = np.einsum("epn,en->ep", prior_EPN, rate_AN[1::2])
         never = rate_EP[codes, block_bins]
         placed = self.placed_BP.sum(axis=1)
         known = placed > 0.0

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _UNRIPE = 0.5
-_UNSEEN_PART = 0.55
+_UNSEEN_PART = 0.6
 
 
 class Plan(NamedTuple):
@@ -47,7 +47,7 @@ class Planner:
     In each environment, candidates are sampled among the visited prompts and among those never visited (`Scout`), and
     scored (`Scorer`). An environment's draws are split between the two kinds: those never visited get what their
     scores earn them beside the visited ones, and at least the part `explore` (half of it in the first pass over the
-    prompts, rising as passes go on), or .55 times what part of the prompts they are, if that is less. In each kind,
+    prompts, rising as passes go on), or .6 times what part of the prompts they are, if that is less. In each kind,
     draws are made with inclusion probabilities that follow the scores softly. A fraction `probe` is spread by chance,
     so that nothing is absorbed: mastered and hopeless prompts come back, as do unvisited ones that look poor, and
     neither kind gets less than that part of what it is of the prompts.

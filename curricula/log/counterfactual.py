@@ -107,7 +107,7 @@ class _Walk:
         self.logged_E, self.unsupported_E, self.unseen_E = np.zeros((3, environments))
         self.columns: dict[str, list[float]] = {name: [] for name in ("code", *_COLUMNS)}
         pool = shadow.pool
-        drawn = [row for row in rows if row["asked_at"] is not None]
+        drawn = sorted((row for row in rows if row["asked_at"] is not None), key=_name)
         self._seen = {row["index"] for row in drawn}
         self._blocks = set(pool.blocks[sorted(self._seen)].tolist())
         # What was told of draws that had been given up, or told before, taught nothing.

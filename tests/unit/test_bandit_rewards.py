@@ -23,6 +23,7 @@ def scored(codes, results_KG, weights=None, kept=None, drawn=None):
         rows_K=np.arange(count),
         codes_K=np.asarray(codes),
         drawn_K=np.ones(count, dtype=bool) if drawn is None else drawn,
+        first_K=np.ones(count, dtype=bool),
         results_KG=results,
         members_K=members,
         passed_K=passed,

@@ -50,6 +50,7 @@ class LearningProgress:
     def __init__(self, base: Floats, memory: float = 1000.0) -> None:
         self.base = base
         self.trends = Trends(len(base), memory)
+        self.unseen = Trends(len(base), memory)
         self._said = False
 
     def observe(self, groups: Scored, rated: bool) -> Floats:
@@ -62,6 +63,12 @@ class LearningProgress:
                 groups.weight_K[seen],
                 groups.kept_K[seen] & groups.mixed_K[seen],
             )
+            self.unseen.observe(
+                groups.codes_K[seen],
+                groups.value_K[seen],
+                np.where(groups.first_K, groups.weight_K, 0.0)[seen],
+                groups.kept_K[seen] & groups.mixed_K[seen],
+            )
         elif not self._said:
             self._said = True
             _logger.info(
@@ -70,12 +77,12 @@ class LearningProgress:
             )
         return groups.mixed_K.astype(np.float64)
 
-    def gains(self) -> tuple[Floats, Floats]:
+    def gains(self, trends: Trends | None = None) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of each environment's gain per informative group, shape (E,) each.
 
         The unit is what an environment is expected to gain before its own slope is looked at.
         """
-        slope_E, error_E = self.trends.slopes()
+        slope_E, error_E = (trends or self.trends).slopes()
         known = np.isfinite(error_E)
         if not known.any():
             return np.ones(len(slope_E)), np.full(len(slope_E), _SPREAD)
@@ -101,19 +108,22 @@ class LearningProgress:
         """The upper limit of each environment's gain, two standard deviations above its mean, where it is below 1.
 
         So a competition by signal is left alone as long as an environment may learn as environments do, and one whose
-        groups are informative and teach nothing falls back once that is certain.
+        groups are informative and teach nothing falls back once that is certain. Slopes are those of first visits
+        here: prompts that are drawn again and again may be learned by heart, and only success on new ones is learning.
         """
-        mean_E, std_E = self.gains()
+        mean_E, std_E = self.gains(self.unseen)
         return np.clip(mean_E + 2.0 * std_E, 0.01, 1.0)
 
     def clear(self) -> None:
         """Forget the slopes."""
         self.trends.clear()
+        self.unseen.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums of the regression."""
-        return {"trends": self.trends.state_dict()}
+        """The sums of the regressions."""
+        return {"trends": self.trends.state_dict(), "unseen": self.unseen.state_dict()}
 
     def load(self, state: Reader) -> None:
         """Take over sums."""
         self.trends.load(state.section("trends"))
+        self.unseen.load(state.section("unseen"))
