@@ -53,20 +53,23 @@ class Shadow(Curriculum):
         self._chance = np.random.Generator(np.random.PCG64(self.seed))
 
     def begin(self) -> None:
-        """Begin an ask, as every ask begins: what has been out for too long expires, and evidence is an ask older."""
+        """Begin an ask, as every ask begins.
+
+        What has been out for too long expires, evidence is an ask older, and the bandit shares out the draws.
+        """
         self._begin()
+        self._shares = self._compute_shares(self._chance)
 
     def foresee(self, rows: Sequence[int], n: int, group_size: int) -> Foresight:
         """What the ask that was begun would draw, for n groups; nothing changes by it."""
         rng, planner, learner = self._chance, self._planner, self._learner
-        shares = self._compute_shares(rng)
         asked = np.asarray(rows, dtype=np.int64)
         drawn = self._counts["draws"]
         found = [
-            planner.chances(asked, n, group_size, shares, self._windows, self._tickets, learner, drawn, rng)
+            planner.chances(asked, n, group_size, self._shares, self._windows, self._tickets, learner, drawn, rng)
             for _ in range(_SAMPLES)
         ]
-        plan = planner.plan(n, group_size, shares, self._windows, self._tickets, learner, drawn, rng)
+        plan = planner.plan(n, group_size, self._shares, self._windows, self._tickets, learner, drawn, rng)
         return Foresight(np.mean(found, axis=0), plan.shares, [choice.row for choice in plan.choices], plan.won)
 
     def adopt(

@@ -151,3 +151,23 @@ def test_a_resumed_run_with_another_belief_starts_it_afresh(caplog):
     same = Curriculum(pool, {"curriculum": {"belief": "arcsine_kalman"}}, seed=3)
     same.load_state_dict(saved.state_dict())
     np.testing.assert_array_equal(same.beliefs(np.arange(12)).mean, saved.beliefs(np.arange(12)).mean)
+
+
+@pytest.mark.parametrize("before", ["hierarchical", "decayed_beta", "arcsine_kalman"])
+@pytest.mark.parametrize("after", ["hierarchical", "decayed_beta", "arcsine_kalman"])
+def test_any_belief_may_follow_any_other(before, after):
+    pool = PromptPool(NAMES * 10, texts=[f"prompt {row}" for row in range(10 * len(NAMES))])
+    saved = Curriculum(pool, {"curriculum": {"belief": before}}, seed=1)
+    for _ in range(4):
+        saved.tell([GroupOutcome(draw.ticket, [1, 0, 1, 1]) for draw in saved.ask(8, group_size=4)])
+    waiting = saved.ask(4, group_size=4)
+    resumed = Curriculum(pool, {"curriculum": {"belief": after}}, seed=2)
+    resumed.load_state_dict(saved.state_dict())
+    assert (resumed.metrics()["coverage"] == saved.metrics()["coverage"]) == (before == after)
+    resumed.tell([GroupOutcome(draw.ticket, [1, 0, 1, 1]) for draw in waiting])
+    for _ in range(3):
+        draws = resumed.ask(8, group_size=4)
+        assert len({draw.index for draw in draws}) == 8
+        resumed.tell([GroupOutcome(draw.ticket, [1, 0, 1, 1]) for draw in draws])
+    again = Curriculum(pool, resumed.config)
+    again.load_state_dict(resumed.state_dict())

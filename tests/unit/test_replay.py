@@ -8,8 +8,10 @@ import pytest
 
 from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool, open_log
 from curricula.config import as_config
-from curricula.log.counterfactual import replay
+from curricula.log.counterfactual import _Walk, replay
 from curricula.log.estimate import estimate
+from curricula.log.reader import read_history
+from curricula.log.shadow import Shadow
 
 SIZES = {"mixed": 300, "hard": 300}
 UNIFORM = {"curriculum": {"objective": {"type": "uniform"}, "bandit": {"type": "size_proportional"}}}
@@ -153,3 +155,43 @@ def test_the_ratio_estimator_and_its_error() -> None:
     assert np.std(errors, axis=0) == pytest.approx(np.mean(stated, axis=0), rel=0.12)
     assert made.effective == pytest.approx(1500, rel=0.05)
     assert estimate(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)).draws == 0
+
+
+def leaves(state: Any, place: str = "") -> dict[str, Any]:
+    if not isinstance(state, dict):
+        return {place: state}
+    return {key: value for name, part in state.items() for key, value in leaves(part, f"{place}.{name}").items()}
+
+
+@pytest.mark.parametrize("bandit", ["competition", "exp3s", "equal"])
+def test_a_shadow_of_the_same_mix_becomes_what_the_run_became(tmp_path: Path, bandit: str) -> None:
+    """Where all prompts are candidates nothing depends on the generator but the draws, and those are the log's."""
+    config = {"curriculum": {"bandit": bandit, "expiry": 3, "candidates": 1000, **MILD["curriculum"]}}
+    made, rng = Curriculum(PromptPool(["a"] * 24 + ["b"] * 16), config, seed=3), np.random.default_rng(0)
+    log = open_log(made, tmp_path)
+    for step in range(30):
+        draws = made.ask(6, group_size=4)
+        rewards = [(rng.random(4) < 0.3 + 0.02 * (draw.index % 24)) * 1.0 for draw in draws]
+        if step % 5 == 4:
+            made.cancel([draws[0].ticket])
+        told = slice(1, 5) if step % 3 == 0 else slice(1, None)
+        pairs = zip(draws[told], rewards[told], strict=True)
+        made.tell([GroupOutcome(d.ticket, r, tokens=np.full(4, 9.0)) for d, r in pairs])
+    log.close()
+    run, table = read_history(tmp_path)
+    shadow = Shadow(run, table.to_pylist(), as_config(config))
+    walk = _Walk(shadow, table.to_pylist())
+    walk.go()
+    own, other = leaves(made.state_dict()["learner"]), leaves(shadow.state_dict()["learner"])
+    assert own.keys() == other.keys()
+    for place, value in own.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            np.testing.assert_allclose(other[place], value, rtol=1e-5, atol=1e-7, err_msg=place)
+        elif isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(other[place], value, err_msg=place)
+        else:
+            assert other[place] == value, place
+    shadow.begin()
+    before = repr(shadow.state_dict())
+    shadow.foresee([0, 1, 2], 6, 4)
+    assert repr(shadow.state_dict()) == before
