@@ -83,15 +83,18 @@ def test_posteriors_are_those_of_the_equations(memory):
         rows = rng.choice(30, 8, replace=False)
         passed = rng.binomial(8, sigmoid(ease[rows] + 0.05 * step)) + rng.choice([0.0, 0.0, -0.25], 8)
         passed = np.clip(passed, 0, 8)
-        before = belief.ability()[0][0]
+        # The ability on visited prompts, then that on new ones: a first group is one of a new prompt.
+        new = 1 - direct.told[rows]
+        before = belief.abilities.mean_E[new]
         tell(belief, rows, passed)
-        after = belief.ability()[0][0]
-        for row, k in zip(rows, passed, strict=True):
-            direct.learn(row, before, after, belief.clock, k, 8.0)
+        after = belief.abilities.mean_E[new]
+        for place, row in enumerate(rows):
+            direct.learn(row, before[place], after[place], belief.clock, passed[place], 8.0)
         belief.tick()
-        mean, std = (float(value[0]) for value in belief.ability())
+        mean, std = belief.abilities.mean_E, np.sqrt(belief.abilities.variance_E)
         prior = belief.shapes.prior_EBN[0, 0]
-        expected = [direct.mean(row, prior, mean, std, belief.clock) for row in range(30)]
+        kinds = 1 - direct.told
+        expected = [direct.mean(row, prior, mean[kinds[row]], std[kinds[row]], belief.clock) for row in range(30)]
         # Steps of .05 in the log-likelihood, abilities in half precision, variances of ageing rounded alike.
         np.testing.assert_allclose(belief.moments(np.arange(30))[0], expected, atol=0.02)
 
