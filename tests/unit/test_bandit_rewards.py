@@ -1,6 +1,7 @@
 """What bandits are rewarded for: slopes against plain least squares, and what learning progress makes of them."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -185,3 +186,33 @@ def test_mean_advantages_are_those_of_grpo():
 def test_informative_groups_count_one():
     groups = scored([0, 1, 0], [[0, 1], [1, 1], [0.2, 0.3]])
     np.testing.assert_array_equal(Informative(2).observe(groups, rated=True), [1.0, 0.0, 1.0])
+
+
+def test_a_ceiling_is_read_off_first_visits():
+    kept = np.full(30, True)
+    rewards = [LearningProgress(np.full(2, 0.5)) for _ in range(2)]
+    for seed, reward in enumerate(rewards):
+        firsts, others = np.random.default_rng(0), np.random.default_rng(seed + 1)
+        for step in range(50):
+            first = np.arange(30) % 5 < 2
+            rates = np.where(first, 0.3, [0.1, 0.02 * step][seed])
+            uniform = np.where(first[:, None], firsts.random((30, 8)), others.random((30, 8)))
+            groups = scored(np.arange(30) % 2, (uniform < rates[:, None]) * 1.0, kept=kept)
+            reward.observe(replace(groups, mixed_K=kept, first_K=first), rated=True)
+    np.testing.assert_array_equal(rewards[0].ceiling(), rewards[1].ceiling())
+    assert (rewards[0].worth() != rewards[1].worth()).all()
+
+
+def test_learning_by_heart_lowers_a_ceiling_and_learning_does_not():
+    """Revisited prompts rise in both; new ones rise in the second environment only."""
+    rng, reward, kept = np.random.default_rng(0), LearningProgress(np.full(2, 0.5)), np.ones(60, dtype=bool)
+    for step in range(100):
+        codes, first = np.arange(60) % 2, np.arange(60) % 4 < 2
+        rates = np.where(first & (codes == 0), 0.3, 0.3 + 0.005 * step)
+        results = (rng.random((60, 8)) < rates[:, None]) * 1.0
+        reward.observe(replace(scored(codes, results, kept=kept), mixed_K=kept, first_K=first), rated=True)
+    low, high = reward.ceiling()
+    assert low < 0.7 < high, (low, high)
+    # The slopes of all groups cannot tell.
+    worth = reward.worth()
+    assert worth[0] > 0.5 * worth[1]

@@ -48,7 +48,7 @@ class Trends:
         Args:
             codes: Shape (K,), their environments.
             values: Shape (K,), y.
-            weights: Shape (K,), w, positive; 1000 at most counts.
+            weights: Shape (K,), w, not negative; 1000 at most counts. At 0 only x grows, and what was before ages.
             trained: Shape (K,), whether x grows after each.
         """
         if not len(codes):
