@@ -34,12 +34,14 @@ class Abilities:
     pi_j holds what was known when the prompt was chosen, choosing brings no bias. Abilities stay within 9 logits.
 
     With V = C + Q, a batch that says nothing new moves the mean by about N(0, V g), g = I / (I + 1/V). A move of more
-    than 3 such standard deviations says that the ability jumped: V is widened by the square of move / g, which is where
-    the batch alone would put it, and the batch is learned anew.
+    than 3 such standard deviations says that the ability may have jumped: V is widened by the square of move / g, which
+    is where the batch alone would put it, and the batch is learned anew. That stands if the batch is then likelier by
+    exp(3^2 / 2), by its likelihood and the chance of the move: few groups that all failed lie far out as normal ones
+    go, and are common. Were the likelihood normal, the two conditions would be one.
 
-    Paired abilities come in twos: those at 2 e and 2 e + 1 are correlated by .98 a priori, and their moves by .8. What
-    a batch says of one of them then moves the other as well: a Kalman filter of the two, with I about where the
-    batch alone would put each.
+    Paired abilities come in twos: those at 2 e and 2 e + 1 are correlated by .98 a priori, and their moves by .8, jumps
+    among them. What a batch says of one of them then moves the other as well: a Kalman filter of the two, with I about
+    where the batch alone would put each.
 
     Args:
         count: Abilities.
@@ -57,29 +59,47 @@ class Abilities:
     def update(self, codes_K: Codes, prior_KN: Floats, passed_K: Floats, tried_K: Floats) -> None:
         """Learn K groups: environments (K,), posteriors before (K, nodes), successes (K,) of rollouts (K,)."""
         count = len(self.mean_E)
-        told_E = np.bincount(codes_K, minlength=count) > 0
-        if self.shared_P.size:
-            told_E = np.repeat(told_E.reshape(-1, 2).any(axis=1), 2)
+        told_E = self._both(np.bincount(codes_K, minlength=count) > 0)
         before_E = np.minimum(self.variance_E + self.noise * told_E, _PRIOR_VARIANCE)
         mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
         # Under the model the mean moves by a part of what the batch asks for, with variance before * part.
         part_E = np.maximum(information_E / (information_E + 1.0 / before_E), 1e-9)
         asked_E = (mean_E - self.mean_E) / part_E
         jumped_E = told_E & (asked_E**2 * part_E > _SURPRISE**2 * before_E)
+        moved_E = np.zeros(count)
         if jumped_E.any():
-            before_E = np.where(jumped_E, np.minimum(before_E + asked_E**2, _PRIOR_VARIANCE), before_E)
-            mean_E, information_E = self._climb(before_E, codes_K, prior_KN, passed_K, tried_K)
+            moved_E = self._both(np.where(jumped_E, asked_E**2, 0.0))
+            wide_E = np.minimum(before_E + moved_E, _PRIOR_VARIANCE)
+            far_E, there_E = self._climb(wide_E, codes_K, prior_KN, passed_K, tried_K)
+            batch = codes_K, prior_KN, passed_K, tried_K
+            won_E = _log_likelihood(far_E, *batch) - _log_likelihood(mean_E, *batch)
+            jumped_E &= 2.0 * won_E + (mean_E - self.mean_E) ** 2 / before_E > _SURPRISE**2
+            jumped_E = self._both(jumped_E)
+            moved_E = np.where(jumped_E, wide_E - before_E, 0.0)
+            before_E = before_E + moved_E
+            mean_E = np.where(jumped_E, far_E, mean_E)
+            information_E = np.where(jumped_E, there_E, information_E)
         if self.shared_P.size:
-            self._join(before_E, mean_E, information_E, told_E[::2])
+            moved_P = self.noise * told_E[::2] + moved_E.reshape(-1, 2).min(axis=1)
+            self._join(before_E, moved_P, mean_E, information_E, told_E[::2])
             return
         self.mean_E = np.where(told_E, mean_E, self.mean_E)
         self.variance_E = np.where(told_E, 1.0 / (information_E + 1.0 / before_E), self.variance_E)
 
-    def _join(self, before_E: Floats, mean_E: Floats, information_E: Floats, told_P: NDArray[np.bool_]) -> None:
-        """Update pairs together, each ability with what its own groups say of it apart from its prior."""
+    def _both(self, values_E: NDArray[Any]) -> NDArray[Any]:
+        """The larger of each pair for both of it."""
+        return np.repeat(values_E.reshape(-1, 2).max(axis=1), 2) if self.shared_P.size else values_E
+
+    def _join(
+        self, before_E: Floats, moved_P: Floats, mean_E: Floats, information_E: Floats, told_P: NDArray[np.bool_]
+    ) -> None:
+        """Update pairs together, each ability with what its own groups say of it apart from its prior.
+
+        `moved_P` is the variance of this move that both abilities of a pair have.
+        """
         first_P, second_P = before_E.reshape(-1, 2).T
         widest = np.sqrt(first_P * second_P)
-        shared_P = np.minimum(self.shared_P + _MOVE_ALIKE * self.noise * told_P, _ALIKE * widest)
+        shared_P = np.minimum(self.shared_P + _MOVE_ALIKE * moved_P, _ALIKE * widest)
         # Precisions of the prior, then of the posterior.
         scale = first_P * second_P - shared_P**2
         one, two, cross = second_P / scale, first_P / scale, -shared_P / scale
@@ -140,6 +160,15 @@ class Abilities:
         if each == 2:
             state.ensure("shared", "less than the variances", bool((shared**2 < variance.prod(axis=1)).all()))
         self.mean_E, self.variance_E, self.shared_P = mean.reshape(-1), variance.reshape(-1), shared
+
+
+def _log_likelihood(mean_E: Floats, codes_K: Codes, prior_KN: Floats, passed_K: Floats, tried_K: Floats) -> Floats:
+    """Of each environment's groups at abilities (E,), shape (E,)."""
+    rate_EN = np.clip(rates(mean_E), _SMALL, 1.0 - _SMALL)
+    log_KN = passed_K[:, None] * np.log(rate_EN)[codes_K] + (tried_K - passed_K)[:, None] * np.log1p(-rate_EN)[codes_K]
+    peak_K = log_KN.max(axis=1)
+    log_K = np.log((prior_KN * np.exp(log_KN - peak_K[:, None])).sum(axis=1)) + peak_K
+    return np.bincount(codes_K, log_K, len(mean_E))
 
 
 def likelihood(rate_EN: Floats, codes_K: Codes, passed_K: Floats, tried_K: Floats) -> Floats:
