@@ -39,9 +39,10 @@ def test_three_rates_are_told_apart_and_the_corrected_one_is_the_pools():
 
 def test_declared_weights_are_the_base_mix():
     names, rates = ["a"] * 50 + ["b"] * 150, np.array([1.0] * 50 + [0.0] * 150)
-    by_size = simulate(Curriculum(PromptPool(names)), rates, 40, 0)
+    mild = {"curriculum": {"probe": 0.3, "temperature": 0.5}}  # enough chance for a rate in 40 asks
+    by_size = simulate(Curriculum(PromptPool(names), mild), rates, 40, 0)
     assert by_size["success_corrected"] == pytest.approx(0.25, abs=0.05)
-    weighted = simulate(Curriculum(PromptPool(names), {"environments": {"a": {"weight": 3}}}), rates, 40, 0)
+    weighted = simulate(Curriculum(PromptPool(names), {**mild, "environments": {"a": {"weight": 3}}}), rates, 40, 0)
     assert weighted["success_corrected"] == pytest.approx(0.75, abs=0.05)
 
 

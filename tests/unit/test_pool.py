@@ -177,14 +177,15 @@ def test_a_pool_of_twenty_million_draws_from_all_of_itself():
     for _ in range(10):
         draws = curriculum.ask(64, group_size=4)
         highest = max(highest, *(draw.index for draw in draws))
-        seen |= {draw.index for draw in draws}
+        explored = {draw.index for draw in draws if draw.reason == "explore"}
+        assert not explored & seen
+        seen |= explored
         assert all(draw.environment == names[draw.index % 3] for draw in draws)
         assert all(draw.key == f"{draw.environment}:{draw.index}" for draw in draws)
         assert all(0 < draw.propensity < 1e-4 for draw in draws if draw.reason == "explore")
-        # They are all too easy, so that the draws go on to others.
         curriculum.tell([GroupOutcome(draw.ticket, rewards=[1, 1, 1, 1]) for draw in draws])
     assert highest > 1 << 24
-    assert len(seen) >= 600
+    assert len(seen) >= 200
     saved = curriculum.state_dict()
     assert _bytes(saved) < 1e6
 
