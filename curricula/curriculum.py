@@ -128,7 +128,6 @@ class Curriculum:
         numbers = self._tickets.issue(
             [Ticket(c.row, c.position, c.code, c.weight, shares[c.code], asks) for c in choices]
         )
-        self._planner.scout.prepare(n, self._shares, self._windows, self._tickets, self._learner, self._rng)
         keys = self.pool.keys_of([choice.row for choice in choices])
         names = self.pool.environments
         draws = [
@@ -141,6 +140,8 @@ class Curriculum:
         if self.log is not None:
             believed = self.beliefs([draw.index for draw in draws])
             self.log.drawn(draws, asks, group_size, self._shares, believed)
+        # Last: whatever becomes of a look ahead, these draws are issued and counted.
+        self._planner.scout.prepare(n, self._shares, self._windows, self._tickets, self._learner, self._rng)
         return draws
 
     def _begin(self) -> None:

@@ -143,11 +143,13 @@ class Learner:
         new = np.flatnonzero(~self.beliefs.seen(rows))
         # The first visit of a row counts, where a tell brings several.
         first = new[np.sort(np.unique(rows[new], return_index=True)[1])] if new.size else new
-        if self.predictor is not None and first.size and isinstance(self.beliefs, Hierarchical):
-            offsets = self.beliefs.ability()[0][self.pool.codes[rows[first]]]
-            self.predictor.learn(rows[first], passed[first], tried[first], offsets)
+        ability = self.beliefs.ability()[0] if first.size and isinstance(self.beliefs, Hierarchical) else None
         self.beliefs.update(rows, passed, tried)
         self.visited.add(rows[first])
+        if self.predictor is not None and ability is not None:
+            # Relative to the ability before these visits.
+            offsets = ability[self.pool.codes[rows[first]]]
+            self.predictor.learn(rows[first], passed[first], tried[first], offsets)
 
     def place(self, rows: NDArray[np.int64], predictions: Floats) -> None:
         """Take predicted logits (M,) of unvisited rows (M,) as what is known of their difficulty."""

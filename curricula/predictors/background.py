@@ -1,19 +1,17 @@
 """Learning and predicting beside the steps of a run, with the same result whatever the threads do."""
 
 import logging
-import os
-import threading
-import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.errors import CurriculaError, CurriculaRuntimeError
+from curricula.errors import CheckpointError, CurriculaError
+from curricula.predictors import worker
 from curricula.predictors.base import Predictor
-from curricula.predictors.visits import Visits
+from curricula.predictors.visits import Visits, next_count
+from curricula.predictors.worker import Measured, Worker
 from curricula.stateful import MOST, Reader
 
 Floats = NDArray[np.float64]
@@ -21,22 +19,7 @@ Rows = NDArray[np.int64]
 
 _logger = logging.getLogger("curricula")
 
-_FIRST, _LEAST, _PART = 32, 256, 8
 _MOST_LOGIT = 1e12
-
-
-def next_count(count: int) -> int:
-    """First visits at which there is a fit after the one at `count`.
-
-    Powers of two from 32 to 256, then every 256, and from 2,048 on an eighth more each time: all fits together cost
-    about nine times the last.
-
-    >>> [next_count(count) for count in (0, 32, 128, 256, 512, 8192)]
-    [32, 64, 256, 512, 768, 9216]
-    """
-    if count < _LEAST:
-        return max(_FIRST, 2 * count)
-    return count + max(_LEAST, count // _PART)
 
 
 class Background:
@@ -48,7 +31,11 @@ class Background:
     comes out is a function of the calls alone. A fit that is still running when the next one is due is waited for.
 
     There is no thread while there is no work, and none is a daemon: a process that ends finishes its work. A fork
-    waits for it, and so does pickling or copying. What fails in a thread is raised by the next call.
+    waits for it, and so does pickling or copying. `wait` may be called from any thread, all else from one at a time.
+
+    A predictor that raises does not stop the run. The next call that waits for it logs one line, and from then on it
+    is off: nothing is predicted or learned, `predictor/failed` is 1, and the saved state holds only that it failed. A
+    resumed run starts it afresh, as it may have been mended, and so does `clear`.
 
     A predictor with a true attribute `foreground` runs in the caller's thread: what it reads, such as the weights of
     the policy, may change beside it.
@@ -67,30 +54,34 @@ class Background:
         self._learned = 0
         self._rows: Rows = np.zeros(0, dtype=np.int64)
         self._predictions: Floats = np.zeros(0)
-        self._error: str | None = None
-        self._thread: threading.Thread | None = None
-        self._measured: dict[str, float] = {}
-        self._measure()
-        _alive.add(self)
+        self._failed = False
+        self._thread: Worker | None = None
+        self._measured: Measured = self._measure()
+        worker.register(self)
 
     def learn(self, rows: Rows, passed: Floats, tried: Floats, offsets: Floats) -> None:
         """Queue K first visits, as `Predictor.learn` takes them, and start a fit where one is due."""
-        self._raise()
+        if self._failed:
+            return
         self._waiting.extend(rows, passed, tried, offsets)
         while len(self._waiting) >= (due := next_count(self._learned) - self._learned):
+            self.wait()  # no more than one fit waits, however many visits come at once
             visits = self._waiting.take(due)
             self._learned += due
-            # No more than one fit waits, however many visits come at once.
-            self.wait()
-            self._start(partial(self.predictor.learn, *visits))
+
+            def fit(visits: tuple[Rows, Floats, Floats, Floats] = visits) -> None:
+                self.predictor.learn(*visits)
+
+            self._start(fit)
 
     def request(self, rows: Rows) -> None:
         """Start predicting rows (M,) with what is learned by now; predictions that were not collected are dropped."""
-        self._raise()
+        if self._failed:
+            return
         rows = rows.copy()
 
         def predict() -> None:
-            self._rows, self._predictions = rows, _finite(self.predictor.predict(rows))
+            self._rows, self._predictions = rows, _finite(self.predictor.predict(rows), rows.size)
 
         if self._learned == 0:
             self._rows, self._predictions = rows, np.zeros(rows.size)
@@ -98,12 +89,14 @@ class Background:
             self._start(predict)
 
     def collect(self) -> tuple[Rows, Floats]:
-        """Rows (M,) of the last request and their predictions (M,); both empty where there was none since the last."""
+        """Rows (M,) of the last request and their predictions (M,).
+
+        Both are empty where there was none since the last, or the predictor failed.
+        """
         self.wait()
-        self._raise()
         rows, predictions = self._rows, self._predictions
         self._rows, self._predictions = rows[:0], predictions[:0]
-        return rows, predictions
+        return (self._rows, self._predictions) if self._failed else (rows, predictions)
 
     @property
     def foreground(self) -> bool:
@@ -116,39 +109,57 @@ class Background:
             bind(model, tokenizer)
 
     def metrics(self) -> dict[str, float]:
-        """First visits learned, and what the predictor measures of itself; as of the last time it was waited for."""
-        return {"predictor/visits": float(self._learned)} | self._measured
+        """First visits learned, whether it failed and what it measures of itself; as of when it was last waited for."""
+        own = {} if self._failed else self._measured
+        return {"predictor/visits": float(self._learned), "predictor/failed": float(self._failed), **own}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread was started that was not waited for."""
+        return self._thread is not None
 
     def wait(self) -> None:
-        """Wait until there is no work."""
-        if (thread := self._thread) is not None and thread is not threading.current_thread():
-            thread.join()
-            self._thread = None
-            self._measure()
+        """Wait until there is no work; from any thread."""
+        if (thread := self._thread) is None or worker.is_worker():
+            return
+        thread.join()
+        with worker.lock:
+            # Another thread may have been quicker to take what came of it.
+            if self._thread is not thread:
+                return
+            self._thread, self._measured = None, thread.measured
+            self._failed = thread.failure is not None
+        self._warn(thread.failure)
 
     def clear(self) -> None:
         """Forget everything, and any failure."""
         self.wait()
-        self.predictor.load(Reader(self._blank, "state"))
-        self._waiting, self._learned, self._error = Visits(), 0, None
+        self._waiting, self._learned, self._failed = Visits(), 0, False
         self._rows, self._predictions = self._rows[:0], self._predictions[:0]
-        self._measure()
+        self._try(lambda: self.predictor.load(Reader(self._blank, "state")))
 
     def state_dict(self) -> dict[str, Any]:
-        """The predictor's state, visits that wait, and predictions that wait; what is running is waited for."""
+        """The predictor's state, visits that wait, and predictions that wait; what is running is waited for.
+
+        Of a predictor that failed, only that it did.
+        """
         self.wait()
-        self._raise()
+        own: dict[str, Any] = {}
+        if not self._failed:
+            self._try(lambda: own.update(self.predictor.state_dict()))
+        if self._failed:
+            return {"kind": self.kind, "failed": True}
         return {
             "kind": self.kind,
             "learned": self._learned,
             "waiting": self._waiting.state_dict(),
             "rows": self._rows.copy(),
             "predictions": self._predictions.copy(),
-            "predictor": self.predictor.state_dict(),
+            "predictor": own,
         }
 
     def load(self, state: Reader) -> None:
-        """Take over a saved state; that of another kind is left, and the log says so.
+        """Take over a saved state; that of another kind, or of one that failed, is left, and the log says so.
 
         Raises:
             CheckpointError: A state that cannot be right.
@@ -160,76 +171,84 @@ class Background:
             )
             self.clear()
             return
+        if "failed" in state.state and state.flag("failed"):
+            _logger.warning("the predictor (%s) failed in the saved run: it starts afresh", self._name())
+            self.clear()
+            return
         learned = state.integer("learned", high=MOST)
         waiting = Visits()
         waiting.load(state.section("waiting"), self._prompts)
         rows = state.array("rows", np.int64, (None,), high=self._prompts - 1)
         predictions = state.array("predictions", np.float64, rows.shape, low=-_MOST_LOGIT, high=_MOST_LOGIT)
-        self.predictor.load(state.section("predictor"))
+        section = state.section("predictor")
+        self._failed = False
+        # What an estimator raises while it learns again what it was told is no fault of the state.
+        self._try(lambda: self.predictor.load(section))
         self._learned, self._waiting, self._rows, self._predictions = learned, waiting, rows, predictions
-        self._error = None
-        self._measure()
 
     def __getstate__(self) -> dict[str, Any]:
         """Attributes, for copies; the thread is waited for and left out."""
         self.wait()
-        return self.__dict__.copy()
+        return {**self.__dict__, "_thread": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        _alive.add(self)
+        worker.register(self)
 
     def _start(self, work: Callable[[], None]) -> None:
-        before = self._thread
+        """Do a piece of work, unless any before it failed."""
+        if self.foreground or not self._beside(work):
+            self.wait()
+            if not self._failed:
+                self._try(work)
 
-        def run() -> None:
-            if before is not None:
-                before.join()
-            if self._error is None:
-                try:
-                    work()
-                except Exception as error:
-                    self._error = _line(self.predictor, error)
+    def _beside(self, work: Callable[[], None]) -> bool:
+        """Start a thread for a piece of work; False where the system gives none."""
 
-        if self.foreground:
-            run()
-            self._measure()
-            self._raise()
-        else:
-            self._thread = threading.Thread(target=run, name="curricula-predictor")
-            self._thread.start()
+        def run() -> Measured:
+            work()
+            return self._measure()
 
-    def _measure(self) -> None:
-        own: Callable[[], dict[str, float]] = getattr(self.predictor, "metrics", dict)
-        self._measured = own()
+        with worker.lock:
+            thread = Worker(run, self._thread)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        return True
 
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise CurriculaRuntimeError(self._error)
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do something with the predictor in the caller's thread; what it raises turns it off."""
+        try:
+            work()
+            self._measured = self._measure()
+        except CheckpointError:
+            raise
+        except Exception as error:
+            self._failed = True
+            self._warn(error)
+
+    def _measure(self) -> Measured:
+        return getattr(self.predictor, "metrics", dict)()
+
+    def _name(self) -> str:
+        return (self.kind or type(self.predictor).__name__)[:200]
+
+    def _warn(self, error: BaseException | None) -> None:
+        if error is None:
+            return
+        text = " ".join(str(error).split())[:300]
+        _logger.warning(
+            "the predictor (%s) failed with %s; the run goes on without predictions; mend it and resume, or choose "
+            "curriculum.predictor: {type: none}",
+            self._name(),
+            text if isinstance(error, CurriculaError) else f"{type(error).__name__}: {text}",
+        )
 
 
-_alive: "weakref.WeakSet[Background]" = weakref.WeakSet()
-
-
-def _wait_for_all() -> None:
-    for background in list(_alive):
-        background.wait()
-
-
-# A child process would inherit the half-done work of a thread that it does not have.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_all)
-
-
-def _finite(predictions: Floats) -> Floats:
-    return np.clip(np.nan_to_num(predictions), -_MOST_LOGIT, _MOST_LOGIT)
-
-
-def _line(predictor: Predictor, error: Exception) -> str:
-    text = " ".join(str(error).split())[:300]
-    if isinstance(error, CurriculaError):
-        return text
-    return (
-        f"predictor: {type(predictor).__name__} failed with {type(error).__name__}: {text}; mend it, or choose "
-        "curriculum.predictor: {type: none}"
-    )
+def _finite(predictions: Floats, count: int) -> Floats:
+    values = np.asarray(predictions, dtype=np.float64)
+    if values.shape != (count,):
+        raise ValueError(f"expected predictions of shape ({count},); got {values.shape}")
+    return np.clip(np.nan_to_num(values), -_MOST_LOGIT, _MOST_LOGIT)

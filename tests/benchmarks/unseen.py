@@ -22,8 +22,8 @@ from scipy.stats import spearmanr, t
 
 from curricula import PromptPool
 from curricula.predictors import Dense, HashedText, Kernel, Ridge, Stack
-from curricula.predictors.background import next_count
 from curricula.predictors.targets import logits
+from curricula.predictors.visits import next_count
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

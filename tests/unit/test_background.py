@@ -3,15 +3,17 @@
 import copy
 import os
 import pickle
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from curricula import CheckpointError, CurriculaRuntimeError, load_state, save_state
+from curricula import CheckpointError, load_state, save_state
 from curricula.config import PredictorConfig
 from curricula.predictors import Background, Features, HashedText, Stack, build_predictor
+from curricula.predictors.worker import Worker
 from curricula.stateful import Reader
 from curricula.testing.predictor import planted_pool
 
@@ -103,21 +105,139 @@ def test_a_predictor_may_ask_for_the_thread_of_the_caller():
     assert background.collect()[1].tolist() == [32.0, 32.0]
 
 
-@pytest.mark.parametrize("foreground", [False, True])
-def test_a_failure_is_raised_in_one_line_by_the_next_call(foreground):
-    background = Background(Slow(fails=KeyError("some\nthing"), foreground=foreground), len(POOL))
+def off(background):
+    rows, predictions = background.collect()
+    return rows.size == predictions.size == 0 and background.metrics()["predictor/failed"] == 1.0
 
-    def use():
+
+@pytest.mark.parametrize(
+    ("foreground", "fails"),
+    [(False, KeyError("some\nthing")), (True, KeyError("some\nthing")), (False, SystemExit("gone"))],
+)
+def test_a_failure_is_logged_once_and_the_predictor_is_off(foreground, fails, caplog):
+    slow = Slow(fails=fails, foreground=foreground)
+    background = Background(slow, len(POOL), "slow")
+    for _ in range(20):
         background.learn(*visits(np.arange(32)))
         background.request(np.arange(2))
-        background.collect()
+        assert off(background)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "the predictor (slow) failed with" in record.message
+    assert "type: none" in record.message
+    assert "\n" not in record.message
+    assert slow.total == 0.0
+    assert background.state_dict() == {"kind": "slow", "failed": True}
+    assert off(pickle.loads(pickle.dumps(background)))
+    background.clear()
+    slow.fails = None
+    background.learn(*visits(np.arange(32)))
+    background.request(np.arange(2))
+    assert background.collect()[1].tolist() == [32.0, 32.0]
+    assert background.metrics()["predictor/failed"] == 0.0
 
-    with pytest.raises(CurriculaRuntimeError, match=r"predictor: Slow failed with KeyError: .*type: none") as caught:
-        use()
-    assert "\n" not in str(caught.value)
-    for call in (background.state_dict, background.collect, lambda: background.request(np.arange(2))):
-        with pytest.raises(CurriculaRuntimeError):
-            call()
+
+def test_a_resumed_run_starts_what_failed_afresh(tmp_path, caplog):
+    failed, resumed = Background(Slow(fails=ValueError("no")), len(POOL)), Background(Slow(), len(POOL))
+    failed.learn(*visits(np.arange(40)))
+    save_state(tmp_path / "state", failed.state_dict())
+    resumed.learn(*visits(np.arange(40)))
+    resumed.load(Reader(load_state(tmp_path / "state"), "state"))
+    assert "(Slow) failed in the saved run: it starts afresh" in caplog.text
+    assert resumed.metrics() == {"predictor/visits": 0.0, "predictor/failed": 0.0}
+    resumed.learn(*visits(np.arange(32)))
+    resumed.request(np.arange(1))
+    assert resumed.collect()[1].tolist() == [32.0]
+    with pytest.raises(CheckpointError, match=r"state\.failed: expected true or false"):
+        resumed.load(Reader({"kind": "", "failed": 1}, "state"))
+
+
+class Wrong(Slow):
+    """Fails wherever it is told to."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.where, self.used = where, False
+
+    def predict(self, rows):
+        self.fail("predict")
+        return np.zeros((rows.size, 1)) if self.where == "shape" else super().predict(rows)
+
+    def metrics(self):
+        self.fail("metrics")
+        return {}
+
+    def state_dict(self):
+        self.fail("state_dict")
+        return super().state_dict()
+
+    def load(self, state):
+        self.fail("load")
+        super().load(state)
+
+    def learn(self, *visit):
+        super().learn(*visit)
+        self.used = True
+
+    def fail(self, name):
+        if self.where == name and self.used:
+            raise ZeroDivisionError(name)
+
+
+@pytest.mark.parametrize("where", ["predict", "shape", "metrics", "state_dict", "load"])
+def test_whatever_fails_the_run_goes_on_and_can_be_saved(where, caplog):
+    background = Background(Wrong(where), len(POOL))
+    background.learn(*visits(np.arange(32)))
+    background.request(np.arange(3))
+    state = background.state_dict()
+    if where == "load":
+        background.load(Reader(state, "state"))
+    assert background.state_dict() == {"kind": "", "failed": True}
+    assert off(background)
+    assert len(caplog.records) == 1
+
+
+def test_where_there_are_no_threads_the_caller_works(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Worker, "start", refuse)
+    slow = Slow()
+    background = Background(slow, len(POOL))
+    background.learn(*visits(np.arange(32)))
+    background.request(np.arange(2))
+    assert background.collect()[1].tolist() == [32.0, 32.0]
+    assert slow.threads == {threading.get_ident()}
+
+
+def test_any_thread_may_wait_while_another_asks():
+    background, raised, done = Background(Slow(), len(POOL)), [], threading.Event()
+
+    def hammer():
+        while not done.is_set():
+            try:
+                background.wait()
+            except BaseException as error:
+                raised.append(error)
+
+    hammers = [threading.Thread(target=hammer) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in hammers:
+            thread.start()
+        background.learn(*visits(np.arange(32)))
+        for number in range(500):
+            background.request(np.array([number]))
+            rows, predictions = background.collect()
+            assert (rows.tolist(), predictions.tolist()) == ([number], [32.0])
+    finally:
+        done.set()
+        for thread in hammers:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert not raised
+    assert not background.busy
 
 
 def run(background, rng, steps):
