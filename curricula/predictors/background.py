@@ -33,9 +33,9 @@ class Background:
     There is no thread while there is no work, and none is a daemon: a process that ends finishes its work. A fork
     waits for it, and so does pickling or copying. `wait` may be called from any thread, all else from one at a time.
 
-    A predictor that raises does not stop the run. The next call that waits for it logs one line, and from then on it
-    is off: nothing is predicted or learned, `predictor/failed` is 1, and the saved state holds only that it failed. A
-    resumed run starts it afresh, as it may have been mended, and so does `clear`.
+    A predictor that raises does not stop the run. The next call that waits logs one line, and it is off: nothing is
+    predicted or learned, and the saved state holds only that it failed. A resumed run starts it afresh, as it may have
+    been mended; so does `clear`.
 
     A predictor with a true attribute `foreground` runs in the caller's thread: what it reads, such as the weights of
     the policy, may change beside it.
@@ -47,11 +47,9 @@ class Background:
     """
 
     def __init__(self, predictor: Predictor, prompts: int, kind: str = "") -> None:
-        self.predictor, self.kind = predictor, kind
+        self.predictor, self.kind, self._prompts = predictor, kind, prompts
         self._blank = predictor.state_dict()
-        self._prompts = prompts
-        self._waiting = Visits()
-        self._learned = 0
+        self._waiting, self._learned = Visits(), 0
         self._rows: Rows = np.zeros(0, dtype=np.int64)
         self._predictions: Floats = np.zeros(0)
         self._failed = False
@@ -89,10 +87,7 @@ class Background:
             self._start(predict)
 
     def collect(self) -> tuple[Rows, Floats]:
-        """Rows (M,) of the last request and their predictions (M,).
-
-        Both are empty where there was none since the last, or the predictor failed.
-        """
+        """Rows (M,) of the last request and their predictions (M,); both empty where there are none to collect."""
         self.wait()
         rows, predictions = self._rows, self._predictions
         self._rows, self._predictions = rows[:0], predictions[:0]
@@ -175,8 +170,7 @@ class Background:
             _logger.warning("the predictor (%s) failed in the saved run: it starts afresh", self._name())
             self.clear()
             return
-        learned = state.integer("learned", high=MOST)
-        waiting = Visits()
+        learned, waiting = state.integer("learned", high=MOST), Visits()
         waiting.load(state.section("waiting"), self._prompts)
         rows = state.array("rows", np.int64, (None,), high=self._prompts - 1)
         predictions = state.array("predictions", np.float64, rows.shape, low=-_MOST_LOGIT, high=_MOST_LOGIT)
