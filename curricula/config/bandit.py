@@ -93,9 +93,22 @@ class CompetitionConfig(LearnedConfig):
     """All candidates compete for the draws by expected signal per token times what the reward says it is worth.
 
     Where they all count alike (a uniform objective, a warm-up) there is nothing to compete by: shares are the base mix.
+    The reward only bounds the worth: under `learning_progress` an environment whose informative groups are known to
+    teach nothing counts for less, and none for more; `informative` switches that off. `mean_advantage` bounds nothing.
     """
 
     type: Literal["competition"] = "competition"
+
+    @field_validator("reward")
+    @classmethod
+    def _bounds(cls, value: RewardConfig) -> RewardConfig:
+        if isinstance(value, MeanAdvantageConfig):
+            raise problem(
+                "learning_progress or informative as the reward of a competition",
+                "mean_advantage",
+                "name a bandit that learns from rewards, such as discounted_thompson",
+            )
+        return value
 
 
 class Exp3SConfig(LearnedConfig):

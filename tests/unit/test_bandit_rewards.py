@@ -216,3 +216,58 @@ def test_learning_by_heart_lowers_a_ceiling_and_learning_does_not():
     # The slopes of all groups cannot tell.
     worth = reward.worth()
     assert worth[0] > 0.5 * worth[1]
+
+
+def looked_flat(first):
+    """Two environments told 4,000 groups each; the second rises at once, the first not at all."""
+    rng, reward, kept = (
+        np.random.default_rng(1),
+        LearningProgress(np.full(2, 0.5), memory=200.0),
+        np.ones(40, dtype=bool),
+    )
+    told_flat(reward, rng, kept, 200, np.ones(40, dtype=bool))
+    before = reward.ceiling()
+    told_flat(reward, rng, kept, 60, first)
+    return before, reward.ceiling()
+
+
+def told_flat(reward, rng, kept, tells, first):
+    codes = np.arange(40) % 2
+    for step in range(tells):
+        rates = np.where(codes == 0, 0.5, 0.1 + 0.8 * step / tells)
+        results = (rng.random((40, 8)) < rates[:, None]) * 1.0
+        reward.observe(replace(scored(codes, results, kept=kept), mixed_K=kept, first_K=first), rated=True)
+
+
+def test_a_ceiling_that_no_first_visit_renews_is_back_at_one():
+    """1,200 groups without one: more than memory * ln(n / 10), with n = 2 * memory."""
+    before, after = looked_flat(np.zeros(40, dtype=bool))
+    assert before[0] < 0.7
+    assert 60 * 20 > 200 * np.log(400 / 10)
+    np.testing.assert_array_equal(after, 1.0)
+
+
+def test_a_ceiling_that_first_visits_renew_stays():
+    before, after = looked_flat(np.arange(40) % 4 < 2)
+    assert max(before[0], after[0]) < 0.7
+
+
+def test_groups_of_no_weight_widen_the_error_and_leave_the_slope():
+    rng, trends = np.random.default_rng(0), Trends(1, 100.0)
+    codes, yes = np.zeros(300, dtype=int), np.ones(300, dtype=bool)
+    trends.observe(codes, 0.001 * np.arange(300) + rng.normal(0, 0.1, 300), yes * 1.0, yes)
+    (slope,), (error,) = trends.slopes()
+    trends.observe(codes[:50], np.zeros(50), np.zeros(50), yes[:50])
+    (later,), (wider,) = trends.slopes()
+    assert later == pytest.approx(slope)
+    # All but the correction n / (n - 2) for few groups is the factor itself.
+    assert wider == pytest.approx(error * 0.99**-25.0, rel=0.02)
+    trends.observe(codes, np.zeros(300), np.zeros(300), ~yes)
+    assert np.isinf(trends.slopes()[1]).all()
+    apart, together = Trends(3, 50.0), Trends(3, 50.0)
+    codes, values, weights, trained = told(rng, 200)
+    weights[rng.random(200) < 0.5] = 0.0
+    together.observe(codes, values, weights, trained)
+    for k in range(200):
+        apart.observe(codes[[k]], values[[k]], weights[[k]], trained[[k]])
+    np.testing.assert_allclose(together.sums_EF, apart.sums_EF, rtol=1e-9, atol=1e-9)

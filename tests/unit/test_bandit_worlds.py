@@ -110,6 +110,10 @@ def test_a_bandit_of_ones_own_is_named_by_its_import_path(own):
         ({"type": "exp3s", "window": 9}, r"curriculum\.bandit\.window: expected a known key; got 'window'"),
         ({"type": "equal", "reward": "informative"}, r"curriculum\.bandit\.reward: expected a known key"),
         ({"reward": {"type": "informative", "memory": 9}}, r"curriculum\.bandit\.reward\.memory: expected a known"),
+        (
+            {"reward": "mean_advantage"},
+            r"curriculum\.bandit\.reward: expected learning_progress or informative .* got mean",
+        ),
         ({"reward": "informativ"}, r"curriculum\.bandit\.reward\.type: .* did you mean informative"),
         ({"type": "exp3"}, r"curriculum\.bandit\.type: .* did you mean exp3s"),
         ({"most_draws": 0.5}, r"curriculum\.bandit\.most_draws: expected a number >= 1"),
@@ -127,7 +131,7 @@ def test_what_cannot_be_is_refused_in_one_line(own, bandit, message):
         "exp3s",
         {"type": "sliding_window_ucb", "window": 50},
         {"type": "quotas", "most_draws": 2.0},
-        {"reward": "mean_advantage"},
+        {"type": "exp3s", "reward": "mean_advantage"},
         {"reward": {"type": "learning_progress", "memory": 50}, "discount": 0.9},
         {"type": "module_of_mine:Class", "params": {"a": [1, 2]}},
     ],
@@ -137,7 +141,9 @@ def test_resolved_mixes_read_back_the_same(bandit):
     assert CurriculumConfig.model_validate(parse(resolved(mix))[0]) == mix
 
 
-@pytest.mark.parametrize("bandit", ["exp3s", "sliding_window_ucb", {"reward": "mean_advantage"}, "equal"])
+@pytest.mark.parametrize(
+    "bandit", ["exp3s", "sliding_window_ucb", {"type": "exp3s", "reward": "mean_advantage"}, "equal"]
+)
 def test_every_rule_resumes_exactly(bandit):
     mix = {"curriculum": {"bandit": bandit}}
     curriculum, resumed = (Curriculum(PromptPool(["a", "b", "c"] * 60), mix) for _ in range(2))

@@ -110,6 +110,10 @@ class LearningProgress:
         So a competition by signal is left alone as long as an environment may learn as environments do, and one whose
         groups are informative and teach nothing falls back once that is certain. Slopes are those of first visits
         here: prompts that are drawn again and again may be learned by heart, and only success on new ones is learning.
+        Groups that are no first visits have weight 0 in them, and the certainty of the slopes falls with each
+        (`Trends`): se^2 grows by the factor (1 - 1 / memory)^-i over i of them. An environment that looked flat is
+        therefore back at 1, without any first visit, after at most memory * ln(n / 10) of its groups; n, the first
+        visits that its slope rests on, is 2 * memory at most.
         """
         mean_E, std_E = self.gains(self.unseen)
         return np.clip(mean_E + 2.0 * std_E, 0.01, 1.0)

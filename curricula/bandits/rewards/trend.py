@@ -23,6 +23,11 @@ class Trends:
         se^2 = s^2 * sum of w^2 (x - mean x)^2 / S_xx^2,
         s^2 = (S_yy - b S_xy) / sum of w * n / (n - 2),   n = (sum of w)^2 / sum of w^2
 
+    A group of weight 0 says nothing, and what was said before grows old by it: w^2 counts d^-i times, with d the
+    discount and i the number of groups of weight 0 since. So without such groups these are the plain equations,
+    and i of them in a row multiply se^2 by d^-i and n by d^i: evidence that nothing renews loses its certainty, at the
+    rate at which it would lose its weight, until n < 10 and nothing is known.
+
     Told one by one or in batches, the sums are the same. A tell costs the same whatever came before.
 
     Args:
@@ -48,7 +53,7 @@ class Trends:
         Args:
             codes: Shape (K,), their environments.
             values: Shape (K,), y.
-            weights: Shape (K,), w, not negative; 1000 at most counts. At 0 only x grows, and what was before ages.
+            weights: Shape (K,), w >= 0; 1000 at most counts. At 0 only x grows, and what was before loses certainty.
             trained: Shape (K,), whether x grows after each.
         """
         if not len(codes):
@@ -63,15 +68,21 @@ class Trends:
         walked = np.cumsum(step)
         first = walked[starts_E[code]] - step[starts_E[code]]
         x = walked - step - first - steps_E[code]
-        u = np.exp(np.log(self.discount) * age) * np.minimum(w, _MOST_WEIGHT)
-        v = u * u
+        mute = (w <= 0.0).astype(np.float64)
+        mutes_E = np.bincount(code, mute, arms)
+        silent = np.cumsum(mute)
+        before = silent[starts_E[code]] - mute[starts_E[code]]
+        idle = mutes_E[code] - (silent - before)
+        kept = np.minimum(w, _MOST_WEIGHT)
+        u = np.exp(np.log(self.discount) * age) * kept
+        v = np.exp(np.log(self.discount) * (2.0 * age - idle)) * kept * kept
         ux, uy, vx = u * x, u * y, v * x
         columns = np.stack([u, ux, ux * x, uy, ux * y, uy * y, v, vx, vx * x])
         told_E = np.flatnonzero(count_E)
         held = self.sums_EF[told_E]
         decay, shift = self.discount ** count_E[told_E], steps_E[told_E]
         held[:, :6] *= decay[:, None]
-        held[:, 6:] *= (decay * decay)[:, None]
+        held[:, 6:] *= (self.discount ** (2.0 * count_E[told_E] - mutes_E[told_E]))[:, None]
         for nought, one, two in ((0, 1, 2), (6, 7, 8)):
             held[:, two] += shift * (shift * held[:, nought] - 2.0 * held[:, one])
             held[:, one] -= shift * held[:, nought]
