@@ -114,11 +114,13 @@ class Learner:
             means, _ = self.beliefs.moments(rows)
             corrected = self.beliefs.pool_means(windows_E2)[codes] + value - means
             taught, taught_passed, tried = rated, passed, members * 1.0
+        first = np.zeros(rows.size, dtype=np.bool_)
+        first[taught] = self._first_visits(rows[taught])
         groups = Scored(
             rows_K=rows,
             codes_K=codes,
             drawn_K=drawn,
-            first_K=~self.beliefs.seen(rows),
+            first_K=first,
             results_KG=results,
             members_K=members,
             passed_K=passed,
@@ -132,17 +134,20 @@ class Learner:
             counted_K=batch.counted_K[places],
         )
         self.monitor.record(groups)
-        self._teach(rows[taught], taught_passed[taught], tried[taught])
+        self._teach(rows[taught], taught_passed[taught], tried[taught], np.flatnonzero(first[taught]))
         live_K = compared > 0
         self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
         self.mixer.observe(groups, compared > 1, self.rule.mode != "informative")
         return verdicts
 
-    def _teach(self, rows: NDArray[np.int64], passed: Floats, tried: Floats) -> None:
-        """One update of beliefs; what was never visited before also teaches the predictor, and is visited now."""
-        new = np.flatnonzero(~self.beliefs.seen(rows))
-        # The first visit of a row counts, where a tell brings several.
-        first = new[np.sort(np.unique(rows[new], return_index=True)[1])] if new.size else new
+    def _first_visits(self, rows: NDArray[np.int64]) -> Flags:
+        """Whether each visit (K,) is its row's first; where a tell brings several, the first of them counts."""
+        first = np.zeros(rows.size, dtype=np.bool_)
+        first[np.unique(rows, return_index=True)[1]] = True
+        return first & ~self.beliefs.seen(rows)
+
+    def _teach(self, rows: NDArray[np.int64], passed: Floats, tried: Floats, first: NDArray[np.int64]) -> None:
+        """One update of beliefs; first visits, by their places, also teach the predictor, and are visited now."""
         ability = self.beliefs.ability()[0] if first.size and isinstance(self.beliefs, Hierarchical) else None
         self.beliefs.update(rows, passed, tried)
         self.visited.add(rows[first])

@@ -17,7 +17,7 @@ class Scored:
         rows_K: Row of each prompt in the pool.
         codes_K: Code of its environment.
         drawn_K: Whether this run drew it; else the outcome comes from elsewhere and is no part of the run's account.
-        first_K: Whether the prompt was never visited before.
+        first_K: Whether it is the first visit of its prompt; of several groups in one tell, the first that teaches is.
         results_KG: Results of the rollouts: successes, or rewards where they are no rates; NaN where not live.
         members_K: Live rollouts.
         passed_K: Sum of the results of the live ones.

@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 _MASTERED = 0.9
 
 
+_REPEAT_WEIGHT = 1.0
+
+
 class Choice(NamedTuple):
     """One chosen prompt: its row, its position and environment, its propensity, weight (mean 1) and reason."""
 
@@ -64,8 +67,7 @@ def draw(
         (float(reach_R[kind] * part.min()) for kind, part in enumerate(strata.stated) if part.size), default=1.0
     )
     codes = live[row] // 2
-    drawn_E = counts_R.reshape(-1, 2).sum(axis=1)
-    weight = (drawn_E / np.maximum(free_E, 1))[codes] / propensity
+    weight = weigh(codes, propensity, np.zeros(codes.size, dtype=np.bool_), free_E)
     reasons = zip((live[row] % 2 == 1).tolist(), evenly.tolist(), (means[place] > _MASTERED).tolist(), strict=True)
     columns = (
         candidates.rows[place].tolist(),
@@ -87,8 +89,28 @@ def repeat(pool: PromptPool, counts: Ints, spans: list[tuple[int, int]], rng: np
         positions = np.concatenate([np.tile(np.arange(start, stop), whole), sample_range(start, stop, [], rest, rng)])
         propensity = min(1.0, count / (stop - start))
         for position, row in zip(positions.tolist(), pool.rows(positions).tolist(), strict=True):
-            choices.append(Choice(row, position, code, propensity, 1.0, "repeat"))
+            choices.append(Choice(row, position, code, propensity, _REPEAT_WEIGHT, "repeat"))
     return choices
+
+
+def weigh(codes: Ints, propensities: Floats, repeats: NDArray[np.bool_], free_E: Ints) -> Floats:
+    """Weights of an ask's draws: the inverse propensity, relative to an even draw of as many prompts.
+
+    Args:
+        codes: Shape (n,), the draws' environments.
+        propensities: Shape (n,).
+        repeats: Shape (n,), draws of prompts that may be in flight; they are even already, and no part of the others.
+        free_E: Eligible prompts of each environment that were not in flight.
+
+    Returns:
+        Shape (n,).
+
+    >>> weigh(np.array([0, 0, 1]), np.array([0.5, 0.1, 1.0]), np.array([False, False, True]), np.array([10, 0]))
+    array([0.4, 2. , 1. ])
+    """
+    drawn_E = np.bincount(codes[~repeats], minlength=len(free_E))
+    even_E = drawn_E / np.maximum(free_E, 1)
+    return np.where(repeats, _REPEAT_WEIGHT, even_E[codes] / propensities)
 
 
 def _reason(unseen: bool, evenly: bool, mastered: bool) -> Reason:

@@ -166,7 +166,8 @@ class _Walk:
             logged = min(1.0, row["propensity"] * row["share"] * n / counts[code])
             self._weights[_name(row)] = probability / logged
         propensities, shares = ([row[name] for row in rows] for name in ("propensity", "share"))
-        numbers = self.shadow.adopt(indices, propensities, shares, foresight.won)
+        repeats = [row["reason"] == "repeat" for row in rows]
+        numbers = self.shadow.adopt(indices, propensities, shares, repeats, foresight.won)
         self._tickets |= {_name(row): number for row, number in zip(rows, numbers, strict=True)}
 
     def _tell(self, rows: list[Row]) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.choosing.drawing import weigh
 from curricula.config import CurriculumConfig
 from curricula.curriculum import Curriculum
 from curricula.errors import CurriculaValueError
@@ -73,7 +74,12 @@ class Shadow(Curriculum):
         return Foresight(np.mean(found, axis=0), plan.shares, [choice.row for choice in plan.choices], plan.won)
 
     def adopt(
-        self, rows: Sequence[int], propensities: Sequence[float], shares: Sequence[float], won: Floats | None
+        self,
+        rows: Sequence[int],
+        propensities: Sequence[float],
+        shares: Sequence[float],
+        repeats: Sequence[bool],
+        won: Floats | None,
     ) -> list[int]:
         """Take draws that were made elsewhere as those of the ask that was begun.
 
@@ -81,6 +87,7 @@ class Shadow(Curriculum):
             rows: What was drawn.
             propensities: Of each draw.
             shares: Of each draw's environment, that it was made by.
+            repeats: Whether each was drawn though it may have been in flight.
             won: What environments won in this curriculum's own competition.
 
         Returns:
@@ -89,20 +96,18 @@ class Shadow(Curriculum):
         if won is not None:
             self._learner.mixer.win(won)
         codes = self.pool.codes[np.asarray(rows, dtype=np.int64)]
-        counts_E = np.bincount(codes, minlength=len(self.pool.environments))
         free_E = np.array([b - a - self._tickets.taken(a, b).size for a, b in self._windows.spans])
-        # Relative to a uniform draw of as many prompts from the environment.
-        even_E = counts_E / np.maximum(free_E, 1)
+        weights = weigh(codes, np.asarray(propensities, dtype=np.float64), np.asarray(repeats, dtype=np.bool_), free_E)
         tickets = [
             Ticket(
                 row=row,
                 position=self.pool.position(row),
                 code=code,
-                weight=float(even_E[code]) / chance,
+                weight=weight,
                 share=share,
                 ask=self._counts["asks"],
             )
-            for row, code, chance, share in zip(rows, codes.tolist(), propensities, shares, strict=True)
+            for row, code, weight, share in zip(rows, codes.tolist(), weights.tolist(), shares, strict=True)
         ]
         numbers = list(self._tickets.issue(tickets))
         self._learner.monitor.drawn.extend(codes.tolist())

@@ -142,9 +142,10 @@ class OutcomeLog:
             waiting = read_open(state.raw("open"))
         except (TypeError, ValueError) as error:
             raise CheckpointError(f"{state.place}.open: expected draws; got something else") from error
+        known = {run.id: run.number for run in read_runs(self.folder).values()}
+        # Only now: what is damaged has been refused, and the running log was still open.
         if self._run is not None:
             self.close()
-        known = {run.id: run.number for run in read_runs(self.folder).values()}
         self._continues = known.get(name)
         self._moment, self._open = moment, waiting
         if name and self._continues is None:

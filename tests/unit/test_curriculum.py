@@ -442,3 +442,18 @@ def test_groups_that_no_success_was_told_of_teach_no_pass_rates_and_count_for_th
     after = curriculum._learner.mixer.rule.state_dict()["counts"]
     np.testing.assert_allclose(after[1], counts[1] + [1, 2], atol=0.05)
     assert not {"b/success_drawn", "b/mean_reward_drawn", "b/informative"} & curriculum.metrics().keys()
+
+
+def test_of_several_groups_of_a_prompt_in_one_tell_the_first_is_its_first_visit(monkeypatch):
+    curriculum, given, seen = Curriculum(PromptPool(["a"] * 6)), [], []
+    learner = curriculum._learner
+    observe, add = learner.mixer.observe, learner.visited.add
+    monkeypatch.setattr(learner.mixer, "observe", lambda groups, *more: (given.append(groups), observe(groups, *more)))
+    monkeypatch.setattr(learner.visited, "add", lambda rows: (seen.append(rows.tolist()), add(rows)))
+    nan = [float("nan")] * 2
+    told = [(3, nan), (1, [0, 1]), (3, [1, 1]), (1, [1, 0]), (3, [0, 0])]
+    curriculum.tell([GroupOutcome(None, rewards, index=row, successes=rewards) for row, rewards in told])
+    curriculum.tell([GroupOutcome(None, [0, 1], index=row) for row in (1, 2, 2)])
+    rows = [[row for row, first in zip(g.rows_K.tolist(), g.first_K.tolist(), strict=True) if first] for g in given]
+    assert rows == [[1, 3], [2]] == seen
+    assert sum(given[0].first_K) == 2

@@ -9,6 +9,7 @@ from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool
 from curricula.log import parts, read_log, writer
 from curricula.log.frames import START, encode, frames
 from curricula.log.writer import open_log
+from curricula.stateful import Reader
 
 
 def curriculum(**config: Any) -> Curriculum:
@@ -305,3 +306,20 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(CurriculaValueError, match="expected a folder that can be written"):
         open_log(curriculum(), tmp_path / "file")
+
+
+def test_a_load_that_fails_leaves_the_running_log_open(tmp_path: Path) -> None:
+    made, rng = curriculum(), np.random.default_rng(0)
+    log = open_log(made, tmp_path)
+    step(made, rng)
+    state = log.state_dict()
+    (tmp_path / "runs" / "0009.json").write_text("{")
+    run, before = log._run, (log._moment, log._continues, log._open)
+    with pytest.raises(CurriculaValueError, match="damaged"):
+        log.load(Reader(state, "log"))
+    assert log._run is run is not None
+    assert (log._moment, log._continues, log._open) == before
+    (tmp_path / "runs" / "0009.json").unlink()
+    step(made, rng)
+    log.close()
+    assert {row["run"] for row in read_log(tmp_path).to_pylist()} == {1}
