@@ -24,10 +24,14 @@ class Stack:
     """A weighted sum of predictors of the deviation of prompts from their environment's mean.
 
     Before anything is learned from a visit, every member predicts it. With r the visit's logit less its environment's
-    mean (shrunk to the mean of all by 30 prompts) and f the members' predictions, the weights minimise the sum of
-    w (r - a f)^2 + 10 (a - 1 / J)^2 over a >= 0, visits discounted by .9995 each: they are earned on prompts that
-    the members had not seen, a member that knows nothing gets none, and one that claims too much is scaled down.
-    Members are then told the visits, with the environment's mean added to its ability.
+    mean (shrunk to the mean of all by 30 prompts) and f the J members' predictions, the weights a >= 0 minimise
+
+        sum over visits of d w (r - a f)^2  +  10 * sum over members of (a_j - 1 / J)^2,    d = .9995^n,
+
+    with n the visits told in later tells: those of one tell count alike. The prior and the environments' means are not
+    discounted. So weights are earned on prompts that the members had not seen, a member that knows nothing gets none,
+    and one that claims too much is scaled down. In the Cholesky factor of its matrix this is non-negative least
+    squares, and solved exactly. Members are then told the visits, with the environment's mean added to its ability.
 
     `metrics` has `predictor/skill`, the part of the squared deviations that the weighted sum predicted in this way, and
     `predictor/error`, the root mean square of what is left, sampling error included, in logits.
@@ -79,17 +83,13 @@ class Stack:
 
     def weights(self) -> Floats:
         """Weight of each member, shape (J,), none negative."""
+        from scipy.linalg import solve_triangular
+        from scipy.optimize import nnls
+
         count = len(self.members)
-        held = np.arange(count)
-        while held.size:
-            matrix = self._products_JJ[np.ix_(held, held)] + _DOUBT * np.eye(held.size)
-            solved = np.linalg.solve(matrix, self._fits_J[held] + _DOUBT / count)
-            if (solved >= 0.0).all():
-                result = np.zeros(count)
-                result[held] = solved
-                return result
-            held = np.delete(held, np.argmin(solved))
-        return np.zeros(count)
+        factor = np.linalg.cholesky(self._products_JJ + _DOUBT * np.eye(count))
+        seen = solve_triangular(factor, self._fits_J + _DOUBT / count, lower=True)
+        return np.asarray(nnls(factor.T, seen, maxiter=100 * count)[0], dtype=np.float64)
 
     def metrics(self) -> dict[str, float]:
         """Skill and error of predictions made before the outcome, and each member's weight."""
@@ -116,6 +116,8 @@ class Stack:
         state.ensure("names", f"the predictors of this mix ({names})", state.text("names") == names)
         levels = state.array("levels", np.float64, self._levels_E2.shape, low=-_MOST, high=_MOST)
         products = state.array("products", np.float64, self._products_JJ.shape, low=-_MOST, high=_MOST)
+        even = bool(np.allclose(products, products.T)) and bool((np.linalg.eigvalsh(products) > -0.5 * _DOUBT).all())
+        state.ensure("products", "sums of products", even)
         fits = state.array("fits", np.float64, self._fits_J.shape, low=-_MOST, high=_MOST)
         account = state.array("account", np.float64, (3,), high=_MOST)
         inner = state.section("members")

@@ -1,15 +1,18 @@
 """Predictors of difficulty: what all of them are asked, and what each is for."""
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from curricula import ConfigError, CurriculaValueError, PromptPool
+from curricula import CheckpointError, ConfigError, CurriculaValueError, PromptPool
 from curricula.config import PredictorConfig
 from curricula.config.predictors import OWN
 from curricula.predictors import Estimator, Features, HashedText, Kernel, Ridge, Stack, build, build_predictor, texts
 from curricula.predictors.targets import logits
 from curricula.predictors.vectors import Columns
+from curricula.stateful import Reader
 from curricula.testing import check_predictor
 from curricula.testing.predictor import planted_pool
 
@@ -237,3 +240,42 @@ def test_features_that_are_no_numbers_are_refused_or_passed_over():
         Columns(pool(features=[[1], [1, 2], [1], [1]]))
     matrix = Columns(pool(features=[[1.0, 5.0], [np.nan, 5.0], [3.0, 5.0], [np.inf, 5.0]])).matrix(np.arange(4))
     assert matrix.tolist() == [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+
+
+def test_the_weights_of_a_stack_are_the_least_of_all_that_are_not_negative():
+    """Against every subset of members: the least value of the sum among those whose solution is not negative."""
+    rng, pool = np.random.default_rng(0), PromptPool(["a"] * 4)
+    dropped_rightly = 0
+    for _ in range(200):
+        stack = Stack(pool, [(str(place), Hash()) for place in range(4)])
+        f = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4)) * 3.0
+        stack._products_JJ, stack._fits_J = f.T @ f, f.T @ rng.normal(size=50) * 5.0
+        matrix, right = stack._products_JJ + 10.0 * np.eye(4), stack._fits_J + 10.0 / 4
+        best, found = np.inf, np.zeros(4)
+        for chosen in itertools.product([False, True], repeat=4):
+            held, a = np.flatnonzero(chosen), np.zeros(4)
+            a[held] = np.linalg.solve(matrix[np.ix_(held, held)], right[held])
+            value = a @ matrix @ a - 2 * right @ a
+            if (a >= 0).all() and value < best:
+                best, found = value, a
+        np.testing.assert_allclose(stack.weights(), found, atol=1e-8)
+        dropped_rightly += (found == 0).any()
+    assert dropped_rightly > 50
+
+
+def test_a_stack_whose_sums_cannot_be_is_refused():
+    stack = Stack(PromptPool(["a"] * 4), [("x", Hash()), ("y", Hash())])
+    for wrong in (np.array([[0.0, 5.0], [0.0, 0.0]]), np.diag([1.0, -11.0])):
+        with pytest.raises(CheckpointError, match="products: expected sums of products"):
+            stack.load(Reader({**stack.state_dict(), "products": wrong}, "state"))
+
+
+class Hash:
+    def predict(self, rows):
+        return np.zeros(len(rows))
+
+    def state_dict(self):
+        return {}
+
+    def load(self, state):
+        pass

@@ -195,3 +195,26 @@ def test_a_shadow_of_the_same_mix_becomes_what_the_run_became(tmp_path: Path, ba
     before = repr(shadow.state_dict())
     shadow.foresee([0, 1, 2], 6, 4)
     assert repr(shadow.state_dict()) == before
+
+
+def test_a_shadow_weighs_its_draws_as_the_run_did(tmp_path: Path) -> None:
+    """Repeats too: there are more draws than prompts that are not in flight."""
+    config = {"curriculum": {"candidates": 1000, "expiry": 5, **MILD["curriculum"]}}
+    made, rng = Curriculum(PromptPool(["a"] * 8 + ["b"] * 6), config, seed=3), np.random.default_rng(0)
+    log = open_log(made, tmp_path)
+    weights: list[float] = []
+    repeats = 0
+    for _ in range(12):
+        draws = made.ask(9, group_size=4)
+        weights += [made._tickets.find(draw.ticket).weight for draw in draws]
+        repeats += sum(draw.reason == "repeat" for draw in draws)
+        made.tell([GroupOutcome(draw.ticket, rng.integers(0, 2, 4) * 1.0) for draw in draws[:4]])
+    log.close()
+    run, table = read_history(tmp_path)
+    rows = table.to_pylist()
+    shadow, found = Shadow(run, rows, as_config(config)), []
+    adopt = shadow.adopt
+    shadow.adopt = lambda *given: [found.append(shadow._tickets.find(n).weight) or n for n in adopt(*given)]  # type: ignore
+    _Walk(shadow, rows).go()
+    assert repeats > 5
+    np.testing.assert_allclose(found, weights, rtol=1e-6)
