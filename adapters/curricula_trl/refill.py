@@ -9,10 +9,12 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from curricula import CheckpointError, CurriculaRuntimeError, Curriculum, Draw
 from curricula.config import RefillConfig
+from curricula.filters.base import Judgement
+from curricula.records import STATUSES
 from curricula_trl.batch import Fill, assemble, fills
 from curricula_trl.ranks import Ranks
 from curricula_trl.rounds import NO_TICKET, Round
@@ -24,6 +26,7 @@ Choose = Callable[[Curriculum, int, int, int], list[Draw]]
 Play = Callable[[int, Choose], Round]
 
 _COUNTS = ("rounds", "refilled", "carried", "padded", "unfilled", "exhausted", "empty")
+_CAUSES = {*get_args(Judgement), *STATUSES, "duplicate"}
 _KNOWN = 4096
 _LONGEST_PAUSE = 60.0
 
@@ -65,12 +68,13 @@ class Refill:
         self._used = []
         failed, all_failed = self._enter(first)
         holes = [place for place, (keep, _) in enumerate(first.verdicts) if not keep]
-        old, self.spare = self.spare, []
-        found, left = old[: len(holes)], old[len(holes) :]
-        self.counts["carried"] += len(found)
-        self._waste("stale", len(left))
+        found, left = self.spare[: len(holes)], self.spare[len(holes) :]
+        carried, extra = len(found), []
         if holes and self.config.rounds:
-            self._play_rounds(trainer, failed, all_failed, len(holes), found, play)
+            extra = self._play_rounds(trainer, failed, all_failed, len(holes), found, play)
+        self.spare = extra  # only now: a round that failed leaves the spare groups where they were
+        self.counts["carried"] += carried
+        self._waste("stale", len(left))
         self._note(len(holes) - len(found), len(holes) - len(found) == len(first.draws))
         if not holes:
             return first.output
@@ -103,10 +107,13 @@ class Refill:
         """
         if state is None:
             state = Refill(self.config, self._ranks).state()
-        match state:
-            case {"counts": dict(counts), "wasted": dict(wasted), "known": list(known), "empty_steps": int(empty)} if (
+        saved = [state.get(name) for name in ("counts", "wasted", "known", "empty_steps", "spare")]
+        match saved:
+            case [dict(counts), dict(wasted), list(known), int(empty), int(held)] if (
                 set(counts) == set(_COUNTS)
-                and all(type(n) is int and n >= 0 for n in (*counts.values(), *wasted.values(), empty))
+                and set(wasted) <= _CAUSES
+                and len(spare) in (0, held)
+                and all(type(n) is int and n >= 0 for n in (*counts.values(), *wasted.values(), empty, held))
                 and all(type(row) is int and 0 <= row < prompts for row in known)
             ):
                 self.counts, self.wasted = dict(counts), dict(wasted)
@@ -116,9 +123,9 @@ class Refill:
 
     def _play_rounds(
         self, trainer: Any, failed: int, all_failed: bool, wanted: int, found: list[Fill], play: Play
-    ) -> None:
-        """Plays rounds until as many groups are found as wanted, or the mix's limits are reached."""
-        rounds = retries = 0
+    ) -> list[Fill]:
+        """Plays rounds until as many groups are found as wanted, or limits are reached; returns good ones beyond."""
+        rounds, retries, extra = 0, 0, list[Fill]()
         while (short := wanted - len(found)) > 0:
             failed = min(failed, short)
             if failed and all_failed:
@@ -131,21 +138,22 @@ class Refill:
                 break
             played = play(self._even(trainer, asked), self._fresh)
             failed, all_failed = self._enter(played)
-            self._take(trainer, played, wanted, found)
+            self._take(trainer, played, wanted, found, extra)
         if short > 0 and self.config.on_exhaustion == "pad":
             padded = play(self._even(trainer, short), self._best)
             self._enter(padded)
             before = len(found)
-            self._take(trainer, padded, wanted, found)
+            self._take(trainer, padded, wanted, found, extra)
             self.counts["padded"] += len(found) - before
         if wanted > len(found):
             self._exhausted(wanted - len(found), rounds)
+        return extra
 
-    def _take(self, trainer: Any, played: Round, wanted: int, found: list[Fill]) -> None:
+    def _take(self, trainer: Any, played: Round, wanted: int, found: list[Fill], extra: list[Fill]) -> None:
         good = fills(trainer, self._ranks, played)
         room = wanted - len(found)
         found += good[:room]
-        self.spare += good[room:]
+        extra += good[room:]
 
     def _even(self, trainer: Any, groups: int) -> int:
         """The least number of groups, no less than asked, whose rollouts divide evenly over the ranks."""
@@ -233,8 +241,7 @@ class Refill:
         if not empty:
             return
         self.counts["empty"] += 1
-        limit = self.config.abort_after
-        if limit is not None and self._empty_steps >= limit:
+        if (limit := self.config.abort_after) is not None and self._empty_steps >= limit:
             raise CurriculaRuntimeError(
                 f"refill: {self._empty_steps} steps in a row had no group to train on, and the mix asks to stop then "
                 "(refill.abort_after); the counts of wasted groups say why"

@@ -4,6 +4,7 @@ import logging
 import math
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from trl import GRPOTrainer, RLOOTrainer
 
 from curricula import CheckpointError, CurriculaRuntimeError, CurriculaValueError
 from curricula_trl import CurriculumSampler
+from curricula_trl.rounds import Round
 
 SIZE = 4
 
@@ -346,9 +348,19 @@ def test_an_account_that_cannot_be_is_refused(tmp_path: Path) -> None:
     _, _, sampler = run(tmp_path, {"rounds": 1})
     refill = sampler._binding.refill
     before = refill.state()
-    for wrong in ({}, {**before, "counts": {}}, {**before, "wasted": {"x": -1}}, {**before, "known": [80]}):
+    for wrong in (
+        {},
+        {**before, "counts": {}},
+        {**before, "wasted": {"x": -1}},
+        {**before, "known": [80]},
+        {**before, "wasted": {"x": 1}},
+        {**before, "spare": -1},
+        {**before, "spare": True},
+    ):
         with pytest.raises(CheckpointError, match="refill: expected its saved account"):
             refill.load(wrong, [], 80)
+    with pytest.raises(CheckpointError, match="refill: expected its saved account"):
+        refill.load({**before, "spare": 2}, [None], 80)
     assert refill.state() == before
 
 
@@ -404,3 +416,20 @@ def test_alerts_are_rare(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
         _, _, sampler = run(tmp_path, {"rounds": 1}, reward_funcs=alike, max_steps=9)
     said = [record for record in caplog.records if "groups are still missing" in record.getMessage()]
     assert len(said) == int(math.log2(sampler.metrics()["refill_exhausted"])) + 1 >= 2
+
+
+def test_spare_groups_outlive_a_round_that_fails(tmp_path: Path) -> None:
+    _, _, sampler = run(tmp_path, {"rounds": 1}, max_steps=1)
+    refill = sampler._binding.refill
+    kept: list[Any] = [object()]
+    refill.spare, before = kept, refill.counts["carried"]
+    draws = sampler._binding.curriculum.ask(2, group_size=SIZE)
+    first = Round({}, draws, [(False, "zero_variance")] * 2, None)
+
+    def play(*_: Any) -> Any:
+        raise CurriculaRuntimeError("no generation")
+
+    with pytest.raises(CurriculaRuntimeError, match="no generation"):
+        refill.complete(SimpleNamespace(num_generations=SIZE), first, play)
+    assert refill.spare is kept
+    assert refill.counts["carried"] == before
