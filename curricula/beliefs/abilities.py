@@ -167,8 +167,8 @@ def _log_likelihood(mean_E: Floats, codes_K: Codes, prior_KN: Floats, passed_K: 
     rate_EN = np.clip(rates(mean_E), _SMALL, 1.0 - _SMALL)
     log_KN = passed_K[:, None] * np.log(rate_EN)[codes_K] + (tried_K - passed_K)[:, None] * np.log1p(-rate_EN)[codes_K]
     peak_K = log_KN.max(axis=1)
-    log_K = np.log((prior_KN * np.exp(log_KN - peak_K[:, None])).sum(axis=1)) + peak_K
-    return np.bincount(codes_K, log_K, len(mean_E))
+    log_K: Floats = np.log((prior_KN * np.exp(log_KN - peak_K[:, None])).sum(axis=1)) + peak_K
+    return np.bincount(codes_K, log_K, len(mean_E)).astype(np.float64)
 
 
 def likelihood(rate_EN: Floats, codes_K: Codes, passed_K: Floats, tried_K: Floats) -> Floats:
