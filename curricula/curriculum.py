@@ -111,6 +111,7 @@ class Curriculum:
                 "and a group of one has none, so every group would be dropped"
             )
         self._begin()
+        self._planner.scout.receive(self._learner)
         plan = self._planner.plan(
             n,
             group_size,
@@ -159,8 +160,9 @@ class Curriculum:
             outcomes: Of draws, by ticket; or from elsewhere, such as the log of another run, by index.
 
         Returns:
-            One verdict per outcome. Reasons to keep: informative, unfiltered. Reasons not to: zero_variance, single
-            (one live rollout), unscorable (none), the status where it is not ok, duplicate (told before, or long
+            One verdict per outcome. Reasons to keep: informative, unfiltered. Reasons not to: zero_variance, overlong
+            (mostly cut off at the limit of tokens), single (one live rollout), no_signal (none that has tokens to
+            train on), unscorable (no reward at all), the status where it is not ok, duplicate (told before, or long
             forgotten), cancelled (cancelled before).
 
         Raises:
@@ -287,8 +289,8 @@ class Curriculum:
     def metrics(self) -> dict[str, float]:
         """Flat metrics: of the whole by plain names, of an environment as `NAME/metric`.
 
-        `least_propensity` is the smallest inclusion probability that any candidate of the last ask had, drawn or not,
-        in the environments that it drew from: what nothing eligible was less likely than.
+        `least_propensity` is the smallest inclusion probability (see `Draw.propensity`) of the candidates of the last
+        ask, drawn or not, in the environments that it drew from.
         """
         rate = "mean_reward" if self._learner.rule.mode == "informative" else "success"
         result = {name: float(count) for name, count in self._counts.items()}

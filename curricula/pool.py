@@ -30,8 +30,7 @@ class PromptPool:
             `binary(16)`), which are written as hexadecimal digits. Duplicates get an ordinal. None hashes `texts`,
             else counts rows.
         texts: Shape (N,), the prompts as text.
-        features: Shape (N, D), anything that predicts difficulty. Kept for predictors; no rule of this version reads
-            it.
+        features: Shape (N, D), anything that predicts difficulty; read by the predictors that take features.
         levels: Shape (N,), integers, the difficulty of procedural prompts.
 
     Raises:
@@ -86,7 +85,7 @@ class PromptPool:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of environments and keys in order; state is only ever restored onto an equal one."""
+        """Hash of environments and keys in order; a state of a pool with another one is matched to this by keys."""
         if self._fingerprint is None:
             digest = hashlib.blake2b(packed(self.environments), digest_size=16)
             for start in range(0, len(self), _CHUNK):

@@ -24,8 +24,8 @@ class Draw:
         index: Row of the prompt in the pool.
         key: Stable identity of the prompt: its uid, else a hash of its content.
         environment: Name of the prompt's environment.
-        propensity: Probability in (0, 1] that this ask would include this prompt, given how many draws its
-            environment got.
+        propensity: Inclusion probability in (0, 1] of this ask in two phases: that the prompt became a candidate,
+            times that it was drawn as one of these candidates; given how many draws each environment got.
         policy_version: Version of the policy that the rollouts were asked for.
         reason: Why it was drawn: for its signal, to explore, as a random probe, to review a mastered
             prompt, or as a repeat because nothing else was eligible.

@@ -42,26 +42,40 @@ class Scout:
 
     How many are looked at goes with the draws, not with the pool: at most `candidates` visited ones a draw, in all no
     more than 8,192 or 16 a draw. Unvisited prompts all look alike without a prediction, so a few will do; with one,
-    those of the next ask are sampled when this one is done, and predicted beside the step.
+    those of the next ask are sampled when this one is done, and predicted beside the step. What was in flight then and
+    came back unvisited joins them with the probability that all others had to be sampled.
     """
 
     def __init__(self, pool: PromptPool, config: SelectionConfig) -> None:
         self.pool, self.config = pool, config
         count = len(pool.environments)
         self._ahead: Ints = np.zeros(0, dtype=np.int64)
+        # Unvisited ones that could not be sampled then, because they were in flight; ascending.
+        self._out: Ints = np.zeros(0, dtype=np.int64)
         self._sizes_E: Ints = np.zeros(count, dtype=np.int64)
         self._reach_E: Floats = np.zeros(count)
         self._spans_E2: Ints = np.zeros((count, 2), dtype=np.int64)
 
+    def receive(self, learner: Learner) -> None:
+        """Take what was predicted since the last ask as what is known of those prompts.
+
+        Where the predictor has forgotten the candidates, so has the learner its visits: they are sampled anew.
+        """
+        if learner.predictor is None:
+            return
+        rows, predictions = learner.predictor.collect()
+        if predictions.any():
+            learner.place(rows, predictions)
+        if not np.array_equal(rows, self.pool.rows(self._ahead)):
+            self._ahead = self._ahead[:0]
+
     def look(
         self, count: int, shares: Floats, windows: Windows, tickets: Tickets, learner: Learner, rng: np.random.Generator
     ) -> Candidates:
-        """Candidates for `count` draws, of which each environment is expected to get its share (E,)."""
-        predictor = learner.predictor
-        if predictor is not None:
-            rows, predictions = predictor.collect()
-            if predictions.any():
-                learner.place(rows, predictions)
+        """Candidates for `count` draws, of which each environment is expected to get its share (E,).
+
+        Changes nothing but the generator.
+        """
         environments = len(self.pool.environments)
         seen_E = learner.visited.within(windows.blocks_E2)
         spans = windows.spans
@@ -71,7 +85,7 @@ class Scout:
         fresh_E = self._fresh(count, shares, learner)
         parts: list[Ints] = []
         sizes_E2, reach_E2 = np.zeros((environments, 2), dtype=np.int64), np.ones((environments, 2))
-        ahead = self._take(spans) if predictor is not None else None
+        ahead = self._take(spans) if learner.predictor is not None else None
         for code, span in enumerate(spans):
             taken = tickets.taken(*span)
             blocks = (int(windows.blocks_E2[code, 0]), int(windows.blocks_E2[code, 1]))
@@ -79,9 +93,12 @@ class Scout:
             left = int(wide_E[code] - seen_E[code])
             new, reach = np.zeros(0, dtype=np.int64), 1.0
             if left > 0:
-                if ahead is not None:
-                    new, reach = self._free(ahead[code], taken, learner), float(self._reach_E[code])
-                if 2 * new.size < min(left, int(fresh_E[code])):
+                free = left - int((~learner.beliefs.seen(self.pool.rows(taken))).sum())
+                # Whether those sampled ahead will do must not depend on which they are: it would change their odds.
+                if ahead is not None and 2 * self._reach_E[code] * free >= min(left, int(fresh_E[code])):
+                    reach = float(self._reach_E[code])
+                    new = self._rejoin(self._free(ahead[code], taken, learner), span, taken, reach, learner, rng)
+                else:
                     sample, reach = self._spread(span, int(fresh_E[code]), left, taken, rng)
                     new = self._free(sample, taken[:0], learner)
             parts += [known.positions, new]
@@ -100,16 +117,18 @@ class Scout:
         fresh_E = self._fresh(count, shares, learner)
         seen_E = learner.visited.within(windows.blocks_E2)
         parts: list[Ints] = []
+        out: list[Ints] = []
         for code, (start, stop) in enumerate(windows.spans):
             part, reach = np.zeros(0, dtype=np.int64), 1.0
             if (left := stop - start - int(seen_E[code])) > 0:
                 taken = tickets.taken(start, stop)
                 part, reach = self._spread((start, stop), int(fresh_E[code]), left, taken, rng)
                 part = self._free(part, taken[:0], learner)
+                out.append(self._free(taken, taken[:0], learner))
             parts.append(part)
             self._sizes_E[code], self._reach_E[code] = part.size, reach
         self._spans_E2[:] = windows.spans
-        self._ahead = np.concatenate(parts)
+        self._ahead, self._out = np.concatenate(parts), np.concatenate([self._out[:0], *out])
         learner.predictor.request(self.pool.rows(self._ahead).astype(np.int64))
 
     def _fresh(self, count: int, shares: Floats, learner: Learner) -> Ints:
@@ -123,6 +142,16 @@ class Scout:
         if not self._ahead.size or not np.array_equal(self._spans_E2, spans):
             return None
         return np.split(self._ahead, self._sizes_E.cumsum()[:-1])
+
+    def _rejoin(
+        self, sample: Ints, span: tuple[int, int], taken: Ints, reach: float, learner: Learner, rng: np.random.Generator
+    ) -> Ints:
+        """The sample, and a part `reach` of what was in flight when it was made and is free and unvisited now."""
+        first, last = self._out.searchsorted(span)
+        back = self._free(self._out[first:last], taken, learner)
+        if not back.size:
+            return sample
+        return rng.permutation(np.concatenate([sample, back[rng.random(back.size) < reach]]))
 
     def _known(
         self, blocks: tuple[int, int], wanted: int, total: int, taken: Ints, learner: Learner, rng: np.random.Generator
@@ -157,6 +186,7 @@ class Scout:
         """The candidates that wait for the next ask."""
         return {
             "rows": self.pool.rows(self._ahead).astype(np.int64),
+            "out": self.pool.rows(self._out).astype(np.int64),
             "sizes": self._sizes_E.copy(),
             "reach": self._reach_E.copy(),
             "spans": self._spans_E2.copy(),
@@ -164,13 +194,25 @@ class Scout:
 
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
-        rows = state.array("rows", np.int64, (None,), high=len(self.pool) - 1)
-        sizes = state.array("sizes", np.int64, self._sizes_E.shape, high=len(self.pool))
-        state.ensure("sizes", "as many as there are rows", int(sizes.sum()) == rows.size)
-        self._reach_E = state.array("reach", np.float64, self._reach_E.shape, high=1.0)
-        self._spans_E2 = state.array("spans", np.int64, self._spans_E2.shape, high=len(self.pool))
-        self._sizes_E = sizes
-        self._ahead = self.pool.positions(rows)
+        most = len(self.pool)
+        rows = state.array("rows", np.int64, (None,), high=most - 1)
+        out = state.array("out", np.int64, (None,), high=most - 1)
+        sizes_E = state.array("sizes", np.int64, self._sizes_E.shape, high=most)
+        reach_E = state.array("reach", np.float64, self._reach_E.shape, high=1.0)
+        spans_E2 = state.array("spans", np.int64, self._spans_E2.shape, high=most)
+        state.ensure("sizes", "as many as there are rows", int(sizes_E.sum()) == rows.size)
+        state.ensure("reach", "more than 0 where there are rows", bool((reach_E[sizes_E > 0] > 0.0).all()))
+        state.ensure("rows", "distinct rows", np.unique(np.concatenate([rows, out])).size == rows.size + out.size)
+        positions, out = self.pool.positions(rows), self.pool.positions(out)
+        low, high = np.repeat(spans_E2, sizes_E, axis=0).T
+        inside = bool(((low <= positions) & (positions < high)).all())
+        state.ensure("rows", "rows within the spans of their environments", inside)
+        own_E2 = self.pool.edges[self.pool.block_ranges_E2]
+        own = (own_E2[:, 0] <= spans_E2[:, 0]) & (spans_E2[:, 1] <= own_E2[:, 1])
+        state.ensure("spans", "ranges of their environments", bool(own[sizes_E > 0].all()))
+        state.ensure("out", "rows in the order of the pool's groups", bool((out[1:] > out[:-1]).all()))
+        self._ahead, self._out = positions, out
+        self._sizes_E, self._reach_E, self._spans_E2 = sizes_E, reach_E, spans_E2
 
 
 class Sample(NamedTuple):

@@ -242,8 +242,8 @@ class CurriculumConfig(Section):
 
     The seed is an argument of `Curriculum`, and hosts pass it on.
 
-    >>> CurriculumConfig().curriculum.belief.decay
-    0.9
+    >>> CurriculumConfig().curriculum.belief.drift
+    0.08
     """
 
     environments: dict[str, EnvironmentConfig] = Field(default_factory=dict[str, EnvironmentConfig])
