@@ -1,6 +1,7 @@
 """The sum of several predictors, each weighed by what it was right about."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -83,13 +84,11 @@ class Stack:
 
     def weights(self) -> Floats:
         """Weight of each member, shape (J,), none negative."""
-        from scipy.linalg import solve_triangular
-        from scipy.optimize import nnls
-
+        optimize: Any = import_module("scipy.optimize")
         count = len(self.members)
         factor = np.linalg.cholesky(self._products_JJ + _DOUBT * np.eye(count))
-        seen = solve_triangular(factor, self._fits_J + _DOUBT / count, lower=True)
-        return np.asarray(nnls(factor.T, seen, maxiter=100 * count)[0], dtype=np.float64)
+        seen = np.linalg.solve(factor, self._fits_J + _DOUBT / count)
+        return np.asarray(optimize.nnls(factor.T, seen, maxiter=100 * count)[0], dtype=np.float64)
 
     def metrics(self) -> dict[str, float]:
         """Skill and error of predictions made before the outcome, and each member's weight."""
