@@ -17,6 +17,8 @@ from curricula.pool import PromptPool
 from curricula.scored import Scored
 from curricula.stateful import Reader
 
+_PULL, _LEAST_SHARE = 0.15, 0.01
+
 
 class Mixer:
     """From what groups gave to the shares of the next draws.
@@ -78,8 +80,16 @@ class Mixer:
         return isinstance(self.rule, Competition) and len(self.base) > 1
 
     def worth(self) -> Floats:
-        """What a unit of signal may be worth in a competition, shape (E,), in (0, 1]."""
-        return self.reward.ceiling()
+        """What a unit of signal counts for in a competition, shape (E,), positive.
+
+        What it may be worth at best, times (base mix / share of late) to the power .15: of environments whose prompts
+        are equally good, none takes all by chance, and as many draws as the base mix gives come to each.
+        """
+        return self.reward.ceiling() * (self.base / np.maximum(self.late(), _LEAST_SHARE)) ** _PULL
+
+    def late(self) -> Floats:
+        """Shares won in a competition of late (E,); the base mix before any."""
+        return self.rule.won_E if isinstance(self.rule, Competition) else self.base
 
     def after(self, won: Floats) -> Floats:
         """Shares of the draws (E,) after those won in a competition (E,); nothing changes."""

@@ -40,7 +40,9 @@ def among_best(values: Floats, kinds: Ints, count: int, most: int) -> Floats:
     return np.bincount(kinds[above], minlength=most) + (count - int(above.sum())) * (tied / tied.sum())
 
 
-def compete(candidates: Candidates, scores: Floats, worth_E: Floats, count: int, explore_E: Floats) -> Won:
+def compete(
+    candidates: Candidates, scores: Floats, worth_E: Floats, count: int, explore_E: Floats, shares_E: Floats
+) -> Won:
     """Have all candidates compete for `count` draws by score (M,) times worth of their environment (E,).
 
     Where prompts never visited win less than the part of the draws that is to be explored, they compete for that
@@ -52,6 +54,7 @@ def compete(candidates: Candidates, scores: Floats, worth_E: Floats, count: int,
         worth_E: What a unit of score is worth in each environment.
         count: Draws.
         explore_E: Part of each environment's draws that is to be explored at least.
+        shares_E: Shares of the draws of late, of sum 1: how much that comes to in all.
     """
     sizes_E2 = candidates.sizes_E2
     most = sizes_E2.size
@@ -59,7 +62,7 @@ def compete(candidates: Candidates, scores: Floats, worth_E: Floats, count: int,
     values = np.where(scores > 0.0, scores * np.repeat(worth_E, sizes_E2.sum(axis=1)), 0.0)
     won_R = among_best(values, kinds, count, most)
     fresh = kinds % 2 == 1
-    wanted = float(explore_E.max(initial=0.0)) * count
+    wanted = float(explore_E @ shares_E) * count
     if won_R[1::2].sum() < wanted and fresh.any() and not fresh.all():
         known_R = among_best(values[~fresh], kinds[~fresh], count, most)
         new_R = among_best(values[fresh], kinds[fresh], max(1, round(wanted)), most)

@@ -55,7 +55,8 @@ class Planner:
     The propensity is the probability to be a candidate times that to be drawn as one, whichever whole number of draws
     the kind got. It is conditional on how many draws the environment got.
 
-    Planning changes nothing, except that candidates which wait for an ask are used up by it.
+    Planning changes nothing: what was predicted beside the step is taken over by `scout.receive` before, and the
+    candidates of the next ask are sampled by `scout.prepare` after.
     """
 
     def __init__(self, pool: PromptPool, config: SelectionConfig) -> None:
@@ -163,5 +164,5 @@ class Planner:
         explore_E = np.minimum(self.config.explore * ripe, _UNSEEN_PART * candidates.unseen_E)
         if not learner.mixer.compete:
             return None, explore_E
-        won: Won = compete(candidates, scores, learner.mixer.worth(), count, explore_E)
+        won: Won = compete(candidates, scores, learner.mixer.worth(), count, explore_E, learner.mixer.late())
         return won.shares, won.explored
