@@ -139,7 +139,10 @@ def test_importing_the_core_loads_no_host(clean: Path, tmp_path: Path) -> None:
         assert len(loaded - bare - own) < 150, sorted(loaded - bare - own)
 
 
-@pytest.mark.parametrize(("package", "extra"), [("curricula_trl", "trl"), ("curricula_mlflow", "mlflow"), ("curricula_transformers", "transformers")])
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [("curricula_trl", "trl"), ("curricula_mlflow", "mlflow"), ("curricula_transformers", "transformers")],
+)
 def test_a_missing_host_names_its_extra(clean: Path, tmp_path: Path, package: str, extra: str) -> None:
     code = f"try:\n    import {package}\nexcept ImportError as error:\n    print(type(error).__name__, error)"
     said = run(clean, code, tmp_path)
