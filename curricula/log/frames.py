@@ -1,10 +1,11 @@
 """The journal: events appended to a file one frame each, so that what was written before a crash can be read.
 
 A frame is a head (kind, moment, length, checksum) and a payload. A file that a crash cut short ends with a frame
-that is not whole; it and what follows are left out.
+that is not whole; it is left out. Where whole frames lie behind a damaged one, they are read, and a warning says so.
 """
 
 import json
+import logging
 import os
 import struct
 import zlib
@@ -17,9 +18,13 @@ from numpy.typing import NDArray
 
 from curricula.errors import CurriculaValueError
 
+_logger = logging.getLogger("curricula")
+
 START = b"curricula journal 1\n"
 _HEAD = struct.Struct("<BQII")
 _LENGTH = struct.Struct("<I")
+_KINDS = (1, 2, 3)
+_LEAST = _LENGTH.size + len('{"columns":[]}')  # shortest payload: zeros are no frame, though their checksum fits
 
 
 class Frame(NamedTuple):
@@ -44,17 +49,28 @@ def encode(kind: int, moment: int, values: Mapping[str, Any], columns: Mapping[s
     return _HEAD.pack(kind, moment, len(payload), zlib.crc32(payload)) + payload
 
 
-def frames(content: bytes) -> Iterator[Frame]:
-    """The whole frames of a journal's content, up to the first that is not."""
-    place = len(START)
+def frames(content: bytes, path: Path | None = None) -> Iterator[Frame]:
+    """The whole frames of a journal's content; one warning, naming `path`, where damaged ones lie between them.
+
+    What is not whole at the end is what a crash or a write under way leaves, and nothing is said of it.
+    """
+    place, last, lost = len(START), None, 0
     while place + _HEAD.size <= len(content):
-        kind, moment, length, checksum = _HEAD.unpack_from(content, place)
-        place += _HEAD.size
-        payload = memoryview(content)[place : place + length]
-        if len(payload) < length or zlib.crc32(payload) != checksum:
-            return
-        place += length
-        yield _decode(kind, moment, payload)
+        if not _whole(content, place):
+            behind = _behind(content, place, last or 0)
+            if behind is None:
+                break
+            lost += _between(content, place, behind, last)
+            place = behind
+        kind, last, length, _ = _HEAD.unpack_from(content, place)
+        place += _HEAD.size + length
+        yield _decode(kind, last, memoryview(content)[place - length : place])
+    if lost:
+        _logger.warning(
+            "%s: damaged; about %d events in the middle of it cannot be read and are left out, the rest is read",
+            path or "a journal",
+            lost,
+        )
 
 
 def read_journal(path: Path) -> bytes:
@@ -90,6 +106,47 @@ class Journal:
     def close(self) -> None:
         """Close. What it holds is flushed to disk with the part that it becomes."""
         os.close(self._file)
+
+
+def _whole(content: bytes, place: int) -> bool:
+    if place + _HEAD.size > len(content):
+        return False
+    kind, _, length, checksum = _HEAD.unpack_from(content, place)
+    start = place + _HEAD.size
+    if kind not in _KINDS or length < _LEAST or start + length > len(content):
+        return False
+    return zlib.crc32(memoryview(content)[start : start + length]) == checksum
+
+
+def _behind(content: bytes, place: int, last: int) -> int | None:
+    """Where the next whole frame begins behind a damaged one; None where there is none.
+
+    It is where the damaged frame's length says or, where that is damaged too, at the first place that begins like a
+    frame of a later moment and has the checksum of one.
+    """
+    following = place + _HEAD.size + _HEAD.unpack_from(content, place)[2]
+    if _whole(content, following) and _HEAD.unpack_from(content, following)[1] > last:
+        return following
+    count = len(content) - place - _HEAD.size
+    if count <= 0:
+        return None
+    octets = np.frombuffer(content, dtype=np.uint8, offset=place + 1)
+    # No run has 2^40 events: the upper bytes of a moment are 0, which few other places share.
+    likely = np.isin(octets[:count], np.array(_KINDS, dtype=np.uint8))
+    for ahead in (6, 7, 8):
+        likely &= octets[ahead : ahead + count] == 0
+    for offset in np.flatnonzero(likely).tolist():
+        found = place + 1 + offset
+        if last < _HEAD.unpack_from(content, found)[1] and _whole(content, found):
+            return found
+    return None
+
+
+def _between(content: bytes, place: int, behind: int, last: int | None) -> int:
+    """How many frames were lost between two places: moments count them, as far as so many fit in."""
+    before = _HEAD.unpack_from(content, place)[1] - 1 if last is None else last
+    missing = _HEAD.unpack_from(content, behind)[1] - before - 1
+    return missing if 1 <= missing <= 1 + (behind - place) // (_HEAD.size + _LEAST) else 1
 
 
 def _decode(kind: int, moment: int, payload: memoryview) -> Frame:

@@ -1,7 +1,9 @@
 """Parts: the Parquet files of a log, each complete whenever it can be seen."""
 
 import json
+import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,8 +11,10 @@ from curricula.errors import CurriculaValueError
 from curricula.log.arrow import arrow, parquet
 from curricula.log.frames import frames, read_journal
 from curricula.log.ledger import Ledger, OpenDraw
-from curricula.log.runs import JOURNALS, OUTCOMES, Run, read_open
+from curricula.log.runs import JOURNALS, OUTCOMES, RUNS, Run, read_open
 from curricula.log.schema import FORMAT, PREFIX, schema
+
+_logger = logging.getLogger("curricula")
 
 
 class Part(NamedTuple):
@@ -29,6 +33,25 @@ def part_paths(folder: Path, run: Run) -> list[Path]:
 def journal_paths(folder: Path, run: Run) -> list[Path]:
     """Journals of a run that are not in its parts yet, in order."""
     return sorted((folder / JOURNALS).glob(f"{run.name}-*.journal"))
+
+
+def warn_of_missing(folder: Path, runs: Mapping[int, Run]) -> None:
+    """Warn once of what the names of files show to be gone: a part among others, a run's record, a run continued."""
+    gone: list[str] = []
+    for run in runs.values():
+        numbers = _numbers(part_paths(folder, run))
+        present = set(numbers)
+        gone += [
+            f"{OUTCOMES}/{run.name}-{n:05d}.parquet" for n in range(1, max(numbers, default=0)) if n not in present
+        ]
+    files = [*(folder / OUTCOMES).glob("[0-9]*.parquet"), *(folder / JOURNALS).glob("[0-9]*.journal")]
+    named = {path.stem.partition("-")[0] for path in files}
+    named |= {f"{run.continues:04d}" for run in runs.values() if run.continues is not None}
+    # Looked up anew: a run may have begun since the records were read.
+    gone += [f"{RUNS}/{name}.json" for name in sorted(named) if not (folder / RUNS / f"{name}.json").exists()]
+    if gone:
+        shown = ", ".join(gone[:3]) + (f" and {len(gone) - 3:,} more" if len(gone) > 3 else "")
+        _logger.warning("%s: %s missing from the log; outcomes of theirs are left out", folder, shown)
 
 
 def read_part(path: Path, *, rows: bool = True) -> Part:
@@ -85,14 +108,21 @@ def settle(folder: Path, run: Run, journals: list[Path], *, final: bool) -> None
     last = read_part(paths[-1], rows=False) if paths else None
     ledger = ledger_of(run, last)
     for journal in journals:
-        for frame in frames(read_journal(journal)):
+        for frame in frames(read_journal(journal), journal):
             ledger.feed(frame)
     if final:
         ledger.finish(run.expiry)
     if ledger.rows:
-        path = folder / OUTCOMES / f"{run.name}-{len(paths) + 1:05d}.parquet"
+        # Not their count: where one is missing, that would be the name of another.
+        path = folder / OUTCOMES / f"{run.name}-{max(_numbers(paths), default=0) + 1:05d}.parquet"
         write_part(path, ledger.table(), run, ledger.moment, list(ledger.open.values()))
     elif not final:
         return  # draws alone: they wait in their journals
     for journal in journals:
         journal.unlink(missing_ok=True)
+
+
+def _numbers(paths: list[Path]) -> list[int]:
+    """Numbers of parts; a file whose name someone changed has none."""
+    ends = [path.stem.rpartition("-")[2] for path in paths]
+    return [int(end) for end in ends if end.isdecimal()]

@@ -8,7 +8,7 @@ from typing import Any
 from curricula.errors import CurriculaValueError
 from curricula.log.arrow import arrow, compute
 from curricula.log.frames import frames, read_journal
-from curricula.log.parts import journal_paths, ledger_of, part_paths, read_part
+from curricula.log.parts import journal_paths, ledger_of, part_paths, read_part, warn_of_missing
 from curricula.log.runs import Run, read_runs, valid_until
 from curricula.log.schema import schema
 
@@ -32,19 +32,20 @@ def read_log(folder: str | os.PathLike[str], *, superseded: bool = False) -> Any
     root = Path(folder)
     runs = read_runs(root)
     # Journals first: what is settled into parts meanwhile is then in both, and passed over in the journal.
-    journals: dict[int, list[bytes]] = {}
+    journals: dict[int, list[tuple[Path, bytes]]] = {}
     for number, run in runs.items():
         journals[number] = []
         for path in journal_paths(root, run):
             with contextlib.suppress(FileNotFoundError):
-                journals[number].append(read_journal(path))
+                journals[number].append((path, read_journal(path)))
+    warn_of_missing(root, runs)
     until = valid_until(runs)
     tables: list[Any] = []
     for number, run in runs.items():
         parts = [read_part(path) for path in part_paths(root, run)]
         ledger = ledger_of(run, parts[-1] if parts else None)
-        for content in journals[number]:
-            for frame in frames(content):
+        for path, content in journals[number]:
+            for frame in frames(content, path):
                 ledger.feed(frame)
         ledger.finish(run.expiry)
         table = pa.concat_tables([*(part.table for part in parts), ledger.table()])

@@ -126,7 +126,7 @@ class OutcomeLog:
         paths = part_paths(self.folder, self._run)
         ledger = ledger_of(self._run, read_part(paths[-1], rows=False) if paths else None)
         for path in journal_paths(self.folder, self._run):
-            for frame in frames(read_journal(path)):
+            for frame in frames(read_journal(path), path):
                 ledger.feed(frame)
         waiting = [list(draw) for draw in ledger.open.values()]
         return {"run": self._run.id, "moment": self._moment, "open": waiting}

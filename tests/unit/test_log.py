@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool
+from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool, warm_start
 from curricula.log import parts, read_log, writer
 from curricula.log.frames import START, encode, frames
 from curricula.log.writer import open_log
@@ -271,10 +271,79 @@ def test_a_journal_cut_anywhere_is_read_up_to_there(keep: int) -> None:
     assert [frame.moment for frame in frames(content)] == list(range(1, 1 + int((lengths <= keep).sum())))
 
 
-def test_a_damaged_frame_ends_a_journal() -> None:
-    whole = bytearray(START + encode(1, 1, {}, {}) + encode(1, 2, {"a": 1}, {}) + encode(1, 3, {}, {}))
-    whole[-40] ^= 1
-    assert len(list(frames(bytes(whole)))) < 3
+@pytest.mark.parametrize("damaged", range(5))
+@pytest.mark.parametrize("part", ["kind", "moment", "length", "huge", "payload"])
+def test_frames_behind_a_damaged_one_are_read(damaged: int, part: str, caplog: pytest.LogCaptureFixture) -> None:
+    whole = [encode(1, moment, {"ask": moment}, {"row": np.arange(90)}) for moment in range(4, 9)]
+    content = bytearray(START + b"".join(whole))
+    start = len(START) + sum(map(len, whole[:damaged]))
+    # The head is 1 byte of kind, 8 of moment, 4 of length, 4 of checksum; a wrong moment alone is not found out.
+    content[start + {"kind": 0, "moment": 1, "length": 9, "huge": 12, "payload": 60}[part]] ^= 8
+    if part == "moment":
+        content[start + 60] ^= 8
+    left = [moment for place, moment in enumerate(range(4, 9)) if place != damaged]
+    assert [frame.moment for frame in frames(bytes(content), Path("a.journal"))] == left
+    said = [record.getMessage() for record in caplog.records]
+    # Nothing whole lies behind the last one: it is what a crash leaves.
+    assert len(said) == (damaged < 4)
+    assert all(line.startswith("a.journal: damaged; about ") for line in said)
+    if part != "moment" and said:
+        assert "about 1 events" in said[0]
+
+
+def test_several_damaged_frames_are_counted_in_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    whole = [bytearray(encode(2, moment, {}, {"row": np.zeros(50)})) for moment in range(1, 10)]
+    for place in (1, 2, 3, 6):
+        whole[place][30] ^= 1
+    whole[2][9] ^= 255
+    content = START + b"".join(whole) + b"\x02 torn"
+    assert [frame.moment for frame in frames(content)] == [1, 5, 6, 8, 9]
+    (record,) = caplog.records
+    assert "about 4 events" in record.getMessage()
+
+
+def test_a_damaged_event_costs_its_own_outcomes_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made, rng = curriculum(), np.random.default_rng(0)
+    log = open_log(made, tmp_path)
+    for _ in range(6):
+        step(made, rng)
+    (journal,) = (tmp_path / "journals").iterdir()
+    content = bytearray(journal.read_bytes())
+    at, size = len(START), 0
+    for _ in range(4):  # the second tell
+        at += size
+        size = 17 + int.from_bytes(content[at + 9 : at + 13], "little")
+    content[at + 40] ^= 1
+    journal.write_bytes(content)
+    rows = read_log(tmp_path).to_pylist()
+    assert len(rows) == 48
+    assert [row["ask"] for row in rows if row["status"] == "open"] == [2] * 8
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [str(journal)]
+    log.close()
+    assert len(read_log(tmp_path)) == 48
+    assert warm_start(curriculum(), tmp_path).outcomes == 40
+
+
+def test_what_is_missing_is_said_and_no_part_is_overwritten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made, rng = curriculum(), np.random.default_rng(0)
+    log = open_log(made, tmp_path)
+    for _ in range(3):
+        step(made, rng)
+        log._settle(final=False)
+    log._wait()
+    (tmp_path / "outcomes" / "0001-00002.parquet").unlink()
+    step(made, rng)
+    log.close()
+    assert len(list((tmp_path / "outcomes").iterdir())) == 3
+    assert not caplog.records
+    assert read_log(tmp_path).num_rows == 24
+    (record,) = caplog.records
+    assert "outcomes/0001-00002.parquet missing from the log" in record.getMessage()
+    caplog.clear()
+    (tmp_path / "runs" / "0001.json").unlink()
+    assert read_log(tmp_path).num_rows == 0
+    (record,) = caplog.records
+    assert "runs/0001.json missing from the log" in record.getMessage()
 
 
 @pytest.mark.parametrize("kind", ["missing", "file", "other", "part", "run", "journal", "format"])
