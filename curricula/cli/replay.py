@@ -59,6 +59,7 @@ def _lines(found: Replay) -> list[str]:
         + (f", {found.repeats:,} repeats left out" if found.repeats else "")
         + "; each figure as logged > with the other mix (± its standard error)"
     ]
+    lines += [f"note: {note}" for note in found.notes]
     for row in [heads, *rows]:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         lines.append("  ".join(cells).rstrip())

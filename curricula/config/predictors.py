@@ -24,6 +24,17 @@ def offered_predictors() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
+def names_predictor(predictor: PredictorConfig) -> bool:
+    """Whether a section names a predictor, itself or among its members, and does not leave it to what the pool has.
+
+    >>> names_predictor(PredictorConfig()), names_predictor(PredictorConfig(type="hashed_text"))
+    (False, True)
+    """
+    if predictor.type == "stack":
+        return any(map(names_predictor, predictor.members))
+    return predictor.type not in ("auto", "none")
+
+
 def check_predictors(config: CurriculumConfig) -> None:
     """Check that each predictor which the mix names is ours, an import path, or offered by an installed package.
 

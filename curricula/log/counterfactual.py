@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.config import CurriculumConfig
+from curricula.config.predictors import names_predictor
+from curricula.config.schema import PredictorConfig
 from curricula.errors import CurriculaValueError
 from curricula.log.estimate import Estimate, estimate
 from curricula.log.events import ROLLOUTS
@@ -54,6 +56,7 @@ class Replay:
         rates: Whether results are read as success rates; mean rewards otherwise.
         whole: All environments.
         environments: Each of them.
+        notes: What of the other mix could not be followed.
     """
 
     asks: int
@@ -61,6 +64,7 @@ class Replay:
     rates: bool
     whole: Side
     environments: dict[str, Side]
+    notes: tuple[str, ...] = ()
 
 
 def replay(folder: str | os.PathLike[str], config: CurriculumConfig) -> Replay:
@@ -72,7 +76,7 @@ def replay(folder: str | os.PathLike[str], config: CurriculumConfig) -> Replay:
 
     Args:
         folder: The log.
-        config: The other mix.
+        config: The other mix; a predictor that it names is left out, and the notes say so.
 
     Raises:
         CurriculaValueError: Not a log, a damaged one, or one without draws.
@@ -82,6 +86,11 @@ def replay(folder: str | os.PathLike[str], config: CurriculumConfig) -> Replay:
     rows: list[Row] = table.to_pylist()
     if not any(row["asked_at"] is not None for row in rows):
         raise CurriculaValueError(f"{os.fspath(folder)}: expected an outcome log with draws; got one without any")
+    notes: list[str] = []
+    if names_predictor(config.curriculum.predictor):
+        notes.append("the log holds no texts or features: the predictor is left out")
+        without = config.curriculum.model_copy(update={"predictor": PredictorConfig(type="none")})
+        config = config.model_copy(update={"curriculum": without})
     shadow = Shadow(run, rows, config)
     walk = _Walk(shadow, rows)
     walk.go()
@@ -93,7 +102,7 @@ def replay(folder: str | os.PathLike[str], config: CurriculumConfig) -> Replay:
         name: walk.side(columns, columns["code"] == code, code, float(shares[code])) for code, name in enumerate(names)
     }
     rates = shadow.success_mode != "informative"
-    return Replay(walk.asks, walk.repeats, rates, walk.side(columns, everyone, None, 1.0), sides)
+    return Replay(walk.asks, walk.repeats, rates, walk.side(columns, everyone, None, 1.0), sides, tuple(notes))
 
 
 class _Walk:

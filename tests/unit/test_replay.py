@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool, open_log
+from curricula.cli.replay import _lines
 from curricula.config import as_config
 from curricula.log.counterfactual import _Walk, replay
 from curricula.log.estimate import estimate
@@ -218,3 +219,26 @@ def test_a_shadow_weighs_its_draws_as_the_run_did(tmp_path: Path) -> None:
     _Walk(shadow, rows).go()
     assert repeats > 5
     np.testing.assert_allclose(found, weights, rtol=1e-6)
+
+
+NOTE = "the log holds no texts or features: the predictor is left out"
+
+
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        {"type": "hashed_text"},
+        {"type": "features"},
+        {"type": "frozen_encoder", "params": {"model": "none/such"}},
+        {"type": "policy_head"},
+        {"type": "stack", "members": [{"type": "hashed_text"}, {"type": "auto"}]},
+    ],
+)
+def test_a_predictor_is_left_out_and_said_to_be(tmp_path: Path, predictor: dict[str, Any]) -> None:
+    simulate(MILD, 20, 1, tmp_path / "log")
+    plain = replay(tmp_path / "log", as_config(MILD))
+    found = replay(tmp_path / "log", as_config({"curriculum": {**MILD["curriculum"], "predictor": predictor}}))
+    assert (plain.notes, found.notes) == ((), (NOTE,))
+    assert (found.asks, found.whole) == (plain.asks, plain.whole)
+    assert _lines(found)[1] == f"note: {NOTE}"
+    assert not any("note" in line for line in _lines(plain))
