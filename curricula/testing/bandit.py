@@ -91,6 +91,7 @@ def play(
 
 def valid(shares: Floats, arms: int) -> Floats:
     """The shares, after an AssertionError where they are none."""
+    assert isinstance(cast(object, shares), np.ndarray), f"shares: expected an array; got {type(shares).__name__}"
     assert shares.shape == (arms,), f"shares: expected shape ({arms},); got {shares.shape}"
     assert np.isfinite(shares).all(), f"shares: expected finite numbers; got {shares}"
     assert (shares >= 0.0).all(), f"shares: expected none below 0; got {shares.min()}"

@@ -30,6 +30,16 @@ def test_fixed_shares_pass_the_public_checks():
     check_bandit(lambda arms: FixedShares(np.arange(1.0, arms + 1.0) * 0 + 1.0), learns=False)
 
 
+@pytest.mark.parametrize("returned", [None, [0.5, 0.5]])
+def test_shares_that_are_no_array_fail_the_public_checks(returned):
+    class Broken(Exp3S):
+        def shares(self, costs, rng):
+            return returned
+
+    with pytest.raises(AssertionError, match="shares: expected an array; got"):
+        check_bandit(Broken)
+
+
 def rounds(arms, plays, groups, rng):
     for _ in range(plays):
         yield rng.integers(arms, size=groups), rng.random(groups), rng.uniform(0.01, 0.6, groups)
