@@ -27,3 +27,13 @@ class CheckpointError(CurriculaValueError):
 
 class MissingExtraError(CurriculaError, ImportError):
     """A host library is absent or too old: the message names the extra to install."""
+
+
+def described(error: BaseException) -> str:
+    """What others' code raised, in one line.
+
+    >>> described(KeyError("a"))
+    "KeyError: 'a'"
+    """
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
 from curricula import CurriculaValueError, PromptPool
+from curricula.errors import described
 from curricula.predictors import Dense
+from curricula.predictors.params import whole, words
 from curricula.predictors.texts import read_texts
 from curricula.stateful import Reader
 
@@ -43,8 +45,9 @@ class Embeddings:
         if pool.texts is None:
             raise CurriculaValueError("frozen_encoder: expected a pool with texts, to encode them; got one without")
         self._texts, self._prompts = pool.texts, len(pool)
-        self._cache_size, self._batch_size, self._device = cache, batch_size, device
-        self._model, self._tokenizer = _load(model, device)
+        self._cache_size, self._batch_size = whole("cache", cache), whole("batch_size", batch_size)
+        self._device = words("device", device)
+        self._model, self._tokenizer = _load(words("model", model), device)
         self._longest = min(int(self._tokenizer.model_max_length), _LONGEST)
         self.width = int(self._model.config.hidden_size)
         self._kept: dict[int, NDArray[np.float16]] = {}
@@ -143,7 +146,12 @@ def _load(model: str, device: str) -> tuple[Any, Any]:
     with torch.random.fork_rng(devices=[]):
         try:
             loaded = AutoModel.from_pretrained(place), AutoTokenizer.from_pretrained(place)
-        except (OSError, ValueError) as error:
+        # What lies there decides what is raised: a file that is not there, or broken, or of another kind.
+        except Exception as error:
             reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
             raise CurriculaValueError(f"frozen_encoder.model: cannot load {model!r}: {reason}") from error
-    return loaded[0].eval().requires_grad_(False).to(device), loaded[1]
+    try:
+        return loaded[0].eval().requires_grad_(False).to(device), loaded[1]
+    except (RuntimeError, AssertionError) as error:
+        message = f"frozen_encoder.device: expected a device of torch, such as cpu; got {device!r} ({described(error)})"
+        raise CurriculaValueError(message) from error

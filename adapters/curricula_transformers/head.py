@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from curricula import CurriculaRuntimeError, CurriculaValueError, PromptPool
 from curricula.predictors import Ridge
+from curricula.predictors.params import whole
 from curricula_transformers.hidden import HiddenStates
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,7 @@ class PolicyHead(Ridge):
         forgetting: What the past counts at each visit.
 
     Raises:
+        ConfigError: A number out of bounds.
         CurriculaValueError: A pool without texts.
 
     References:
@@ -50,8 +52,8 @@ class PolicyHead(Ridge):
             raise CurriculaValueError(
                 "policy_head: expected a pool with texts, for the policy to read; got one without"
             )
-        self._states = HiddenStates(pool.texts, batch_size)
-        self._budget = budget
+        self._states = HiddenStates(pool.texts, whole("batch_size", batch_size))
+        self._budget = whole("budget", budget)
         super().__init__(self._states, penalty, forgetting)
 
     def bind(self, model: Any, tokenizer: Any) -> None:

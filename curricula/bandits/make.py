@@ -26,6 +26,7 @@ from curricula.config import (
     UcbConfig,
 )
 from curricula.config.explain import config_error
+from curricula.errors import described
 
 _METHODS = ("shares", "update", "state_dict", "load")
 
@@ -82,8 +83,9 @@ def _custom(config: CurriculumConfig, chosen: CustomBanditConfig, arms: int) -> 
     module, _, name = chosen.type.partition(":")
     try:
         kind: Any = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        message = f"expected module:Class that can be imported; got {chosen.type} ({error})"
+    # Its module is run by the import, and may raise anything.
+    except (Exception, SystemExit) as error:
+        message = f"expected module:Class that can be imported; got {chosen.type} ({described(error)})"
         raise config_error(config.origin, place, message) from error
     missing = [method for method in _METHODS if not callable(getattr(kind, method, None))]
     if missing:
@@ -91,6 +93,6 @@ def _custom(config: CurriculumConfig, chosen: CustomBanditConfig, arms: int) -> 
         raise config_error(config.origin, place, message)
     try:
         return cast(Bandit, kind(arms, **chosen.params))
-    except (TypeError, ValueError) as error:
-        message = f"expected params that {chosen.type}({arms}, ...) takes; got {chosen.params} ({error})"
+    except (Exception, SystemExit) as error:
+        message = f"expected params that {chosen.type}({arms}, ...) takes; got {chosen.params} ({described(error)})"
         raise config_error(config.origin, ("curriculum", "bandit", "params"), message) from error

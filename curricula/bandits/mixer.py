@@ -10,9 +10,10 @@ from curricula.bandits.base import Codes, Floats
 from curricula.bandits.bounds import base_mix, bounded_shares, resolve_bounds
 from curricula.bandits.competition import Competition
 from curricula.bandits.control import TrainedShares
+from curricula.bandits.custom import asked, told
 from curricula.bandits.fixed import FixedShares
 from curricula.bandits.make import make_bandit, make_reward
-from curricula.config import CurriculumConfig, LearnedConfig
+from curricula.config import CurriculumConfig, CustomBanditConfig, LearnedConfig
 from curricula.pool import PromptPool
 from curricula.scored import Scored
 from curricula.stateful import Reader
@@ -49,6 +50,7 @@ class Mixer:
         self._declared = np.where(declared, self.floors, 0.0)
         self.rule = make_bandit(config, self.base, np.array(list(sizes.values()), dtype=np.float64))
         chosen = config.curriculum.bandit
+        self._custom = chosen.type if isinstance(chosen, CustomBanditConfig) else None
         self.reward = make_reward(chosen, self.base)
         self.control = TrainedShares(len(names), chosen.most_draws)
         self._kind = chosen.type, chosen.reward.type if isinstance(chosen, LearnedConfig) else "none"
@@ -68,7 +70,8 @@ class Mixer:
         if len(self.base) == 1:
             return np.ones(1)
         worth = self.reward.worth()
-        raw = self.rule.shares(costs / worth * worth.mean(), rng)
+        prices = costs / worth * worth.mean()
+        raw = self.rule.shares(prices, rng) if self._custom is None else asked(self.rule, self._custom, prices, rng)
         bounded = bounded_shares(raw, self.floors, self.caps)
         if isinstance(self.rule, FixedShares):
             return self.control.draws(bounded)
@@ -110,7 +113,11 @@ class Mixer:
             rated: Whether results are success rates.
         """
         rewards = self.reward.observe(groups, rated)[compared]
-        self.rule.update(groups.codes_K[compared], rewards, groups.share_K[compared])
+        learned = groups.codes_K[compared], rewards, groups.share_K[compared]
+        if self._custom is None:
+            self.rule.update(*learned)
+        else:
+            told(self.rule, self._custom, *learned)
         seen = groups.drawn_K & (groups.members_K > 0) | compared & groups.drawn_K
         self.control.observe(groups.codes_K[seen], groups.kept_K[seen])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from curricula.config.explain import did_you_mean
 from curricula.config.predictors import offered_predictors, predictor_names
 from curricula.config.schema import PredictorConfig, shown
-from curricula.errors import ConfigError, CurriculaError
+from curricula.errors import ConfigError, CurriculaError, described
 from curricula.pool import PromptPool
 from curricula.predictors.background import Background
 from curricula.predictors.base import Predictor
@@ -76,5 +76,5 @@ def _build(config: PredictorConfig, pool: PromptPool, place: str) -> Predictor:
         return factory(pool, **config.params)
     except CurriculaError:
         raise
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{place}.params: {config.type} refuses them: {error}") from error
+    except Exception as error:
+        raise ConfigError(f"{place}.params: {config.type} refuses them: {described(error)}") from error

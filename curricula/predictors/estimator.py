@@ -8,8 +8,9 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.errors import ConfigError
+from curricula.errors import ConfigError, CurriculaRuntimeError, described
 from curricula.pool import PromptPool
+from curricula.predictors.params import whole
 from curricula.predictors.river import River
 from curricula.predictors.sklearn import Sklearn
 from curricula.predictors.targets import logits
@@ -79,7 +80,7 @@ class Estimator:
         features: Source | None = None,
         memory: int = 16_384,
     ) -> None:
-        self._path, self._params, self._memory = path, dict(params or {}), memory
+        self._path, self._params, self._memory = path, dict(params or {}), whole("memory", memory)
         self._prompts = len(pool)
         chosen = features or ("columns" if pool.texts is None else "hashed_text")
         self._source = Columns(pool) if chosen == "columns" else HashedTexts(pool, _BUCKETS)
@@ -87,11 +88,25 @@ class Estimator:
         self._restart()
 
     def predict(self, rows: Rows) -> Floats:
-        """Predicted logits of rows (M,)."""
+        """Predicted logits of rows (M,).
+
+        Raises:
+            CurriculaRuntimeError: The class raised, or gave no number for each row.
+        """
         if len(self._visits) == 0 or rows.size == 0:
             return np.zeros(rows.size)
+        features = self._source.matrix(rows)
         with np.errstate(all="ignore"):
-            predictions = self._model.predict(self._source.matrix(rows))
+            try:
+                predictions = self._model.predict(features)
+            except Exception as error:
+                raise CurriculaRuntimeError(f"{self._path} raised while predicting: {described(error)}") from error
+        got = f"an array of shape {predictions.shape}" if predictions.shape != rows.shape else ""
+        # Of a class that was never seen, some know nothing, which is no fault.
+        if not got and np.isnan(predictions).all() and not (self._model.classifies and self._one_sided()):
+            got = "NaN for each"
+        if got:
+            raise CurriculaRuntimeError(f"{self._path}: expected a prediction for each of {rows.size} rows; got {got}")
         return np.nan_to_num(predictions - self._level() if self._model.classifies else predictions)
 
     def learn(self, rows: Rows, passed: Floats, tried: Floats, offsets: Floats) -> None:
@@ -134,11 +149,18 @@ class Estimator:
         self._batches.append(rows.size)
         features = self._source.matrix(rows)
         with np.errstate(all="ignore"):
-            if self._model.classifies:
-                self._totals += (passed.sum(), tried.sum())
-                self._model.fit_rates(features, passed, tried)
-            else:
-                self._model.fit(features, *logits(passed, tried, offsets))
+            try:
+                if self._model.classifies:
+                    self._totals += (passed.sum(), tried.sum())
+                    self._model.fit_rates(features, passed, tried)
+                else:
+                    self._model.fit(features, *logits(passed, tried, offsets))
+            except Exception as error:
+                raise CurriculaRuntimeError(f"{self._path} raised while learning: {described(error)}") from error
+
+    def _one_sided(self) -> bool:
+        passed, tried = self._totals.tolist()
+        return not 0.0 < passed < tried
 
     def _level(self) -> float:
         passed, tried = self._totals.tolist()
@@ -161,9 +183,11 @@ def _find(path: str) -> type:
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    # Its module is run by the import, and may raise anything.
+    except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"curriculum.predictor.type: expected module:Class of an installed package; got {path!r} ({error})"
+            f"curriculum.predictor.type: expected module:Class of an installed package; got {path!r} "
+            f"({described(error)})"
         ) from error
     if not inspect.isclass(found) or not (hasattr(found, "partial_fit") or hasattr(found, "learn_one")):
         raise ConfigError(
@@ -174,10 +198,15 @@ def _find(path: str) -> type:
 
 
 def _wrap(chosen: type, path: str, params: Mapping[str, Any]) -> Model:
-    accepted = inspect.signature(chosen).parameters
-    seeds = {name: 0 for name in ("random_state", "seed") if name in accepted}
     try:
+        accepted = inspect.signature(chosen).parameters
+        seeds = {name: 0 for name in ("random_state", "seed") if name in accepted}
         estimator = chosen(**(seeds | dict(params)))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"curriculum.predictor.params: {path} refuses them: {error}") from error
-    return Sklearn(estimator) if hasattr(estimator, "partial_fit") else River(estimator)
+        batches = hasattr(estimator, "partial_fit")
+        model = Sklearn(estimator) if batches else River(estimator)
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"curriculum.predictor.params: {path} refuses them: {described(error)}") from error
+    predict = "predict" if batches else "predict_one"
+    if not model.classifies and not callable(getattr(estimator, predict, None)):
+        raise ConfigError(f"curriculum.predictor.type: expected a class with {predict}; got {path!r}, which has none")
+    return model

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.pool import PromptPool
+from curricula.predictors.params import positive, whole
 from curricula.predictors.targets import logits
 from curricula.predictors.texts import HashedTexts
 from curricula.predictors.visits import Visits
@@ -17,6 +18,7 @@ Rows = NDArray[np.int64]
 _STEPS = 64
 _CLOSE = 1e-4
 _MOST = 1e6
+_MOST_BUCKETS = 1 << 22
 
 
 class HashedText:
@@ -29,9 +31,13 @@ class HashedText:
 
     Args:
         pool: With texts.
-        buckets: Of the hash.
+        buckets: Of the hash, up to 4,194,304.
         penalty: Prior precision of the coefficients, relative to that of a target; tuned on maths prompts.
         memory: First visits that are kept.
+
+    Raises:
+        ConfigError: A number out of bounds.
+        CurriculaValueError: A pool without texts.
 
     References:
         Hoerl and Kennard, Ridge regression, Technometrics 1970; Weinberger et al., Feature hashing for large scale
@@ -45,10 +51,10 @@ class HashedText:
     """
 
     def __init__(self, pool: PromptPool, buckets: int = 1 << 18, penalty: float = 3.0, memory: int = 16_384) -> None:
-        self.penalty = penalty
+        self.penalty = positive("penalty", penalty)
         self._prompts = len(pool)
-        self._texts = HashedTexts(pool, buckets)
-        self._visits = Visits(memory)
+        self._texts = HashedTexts(pool, whole("buckets", buckets, high=_MOST_BUCKETS))
+        self._visits = Visits(whole("memory", memory))
         self._slopes = np.zeros(buckets)
 
     def predict(self, rows: Rows) -> Floats:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.predictors.params import positive, whole
 from curricula.predictors.targets import logits
 from curricula.predictors.vectors import Vectors
 from curricula.stateful import Reader
@@ -36,12 +37,16 @@ class Kernel:
         reach: Squared length scale, relative to s; tuned on embeddings of maths prompts.
         memory: Visits that are kept.
 
+    Raises:
+        ConfigError: A number out of bounds.
+
     References:
         Nadaraya, On estimating regression, 1964; Watson, Smooth regression analysis, 1964.
     """
 
     def __init__(self, vectors: Vectors, reach: float = 0.05, memory: int = 16_384) -> None:
-        self._vectors, self._reach, self._memory = vectors, reach, memory
+        self._vectors = vectors
+        self._reach, self._memory = positive("reach", reach), whole("memory", memory)
         self._seen = 0
         self._spread = 1.0
         self._visited_LD: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)

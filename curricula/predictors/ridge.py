@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.predictors.params import positive
 from curricula.predictors.targets import logits
 from curricula.predictors.vectors import Vectors
 from curricula.stateful import Reader
@@ -28,13 +29,17 @@ class Ridge:
         penalty: Prior precision of the coefficients, relative to that of a target.
         forgetting: What the past counts at each visit; below 1 where what x means changes.
 
+    Raises:
+        ConfigError: A number out of bounds.
+
     References:
         Hoerl and Kennard, Ridge regression, Technometrics 1970; Achlioptas, Database-friendly random projections,
         JCSS 2003.
     """
 
     def __init__(self, vectors: Vectors, penalty: float = 30.0, forgetting: float = 1.0) -> None:
-        self._vectors, self._penalty, self._forgetting = vectors, penalty, forgetting
+        self._vectors, self._penalty = vectors, positive("penalty", penalty)
+        self._forgetting = positive("forgetting", forgetting, high=1.0)
         self._projection: NDArray[np.float32] | None = None
         # Columns: x, then 1. The sums of w z z' and of w z y, with z = (x, 1).
         self._squares_ZZ: Floats = np.zeros((0, 0))

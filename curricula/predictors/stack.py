@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.errors import CurriculaRuntimeError
 from curricula.pool import PromptPool
 from curricula.predictors.base import Predictor
 from curricula.predictors.targets import logits
@@ -119,6 +120,12 @@ class Stack:
         state.ensure("products", "sums of products", even)
         fits = state.array("fits", np.float64, self._fits_J.shape, low=-_MOST, high=_MOST)
         account = state.array("account", np.float64, (3,), high=_MOST)
+        # What was seen was weighed: each of the two sums is above zero where the other is.
+        state.ensure("levels", "weights that are not negative", bool((levels[:, 1] >= 0.0).all()))
+        weighed = bool(account[0] > 0.0) == bool(levels[:, 1].sum() > 0.0) and bool(
+            account[0] > 0.0 or not account.any()
+        )
+        state.ensure("account", "the weight of what was seen", weighed)
         inner = state.section("members")
         for place, member in enumerate(self.members):
             member.load(inner.section(str(place)))
@@ -131,4 +138,12 @@ class Stack:
         return (sums + _PRIOR_PROMPTS * overall) / (weights + _PRIOR_PROMPTS)
 
     def _predictions(self, rows: Rows) -> Floats:
-        return np.stack([np.clip(np.nan_to_num(m.predict(rows)), -1e3, 1e3) for m in self.members], axis=1)
+        columns: list[Floats] = []
+        for name, member in zip(self.names, self.members, strict=True):
+            values = np.asarray(member.predict(rows), dtype=np.float64)
+            if values.shape != rows.shape:
+                raise CurriculaRuntimeError(
+                    f"{name}: expected predictions of shape {rows.shape}; got an array of shape {values.shape}"
+                )
+            columns.append(np.clip(np.nan_to_num(values), -1e3, 1e3))
+        return np.stack(columns, axis=1)

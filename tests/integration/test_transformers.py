@@ -99,6 +99,25 @@ def test_a_model_that_is_not_there_is_refused(name: str, said: str) -> None:
         Embeddings(pool(), name, 8, 2, "cpu")
 
 
+@pytest.mark.parametrize(
+    ("kind", "params", "said"),
+    [
+        ("frozen_encoder", {"model": 3}, r"params\.model: expected text that is not empty; got 3"),
+        ("frozen_encoder", {"model": None}, r"params\.model: expected text that is not empty; got nothing"),
+        ("frozen_encoder", {"model": [MINILM]}, r"params\.model: expected text that is not empty; got \["),
+        ("frozen_encoder", {"model": "/no/such/folder"}, r"frozen_encoder\.model: cannot load"),
+        ("frozen_encoder", {"model": MINILM, "device": "no"}, r"frozen_encoder\.device: expected a device of torch"),
+        ("frozen_encoder", {"model": MINILM, "batch_size": 0}, r"params\.batch_size: expected a whole number"),
+        ("policy_head", {"budget": -1}, r"params\.budget: expected a whole number"),
+        ("policy_head", {"penalty": 0}, r"params\.penalty: expected a number above 0"),
+    ],
+)
+def test_parameters_are_checked(kind: str, params: dict[str, Any], said: str) -> None:
+    with pytest.raises(CurriculaValueError, match=said) as caught:
+        build_predictor(PredictorConfig(type=kind, params=params), pool())
+    assert "\n" not in str(caught.value)
+
+
 def test_both_are_found_by_name_and_resume_exactly(tmp_path: Path) -> None:
     rows = np.arange(4)
     for kind, params in (("frozen_encoder", {"model": MINILM}), ("policy_head", {})):
