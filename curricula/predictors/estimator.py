@@ -102,8 +102,8 @@ class Estimator:
             except Exception as error:
                 raise CurriculaRuntimeError(f"{self._path} raised while predicting: {described(error)}") from error
         got = f"an array of shape {predictions.shape}" if predictions.shape != rows.shape else ""
-        # Of a class that was never seen, some know nothing, which is no fault.
-        if not got and np.isnan(predictions).all() and not (self._model.classifies and self._one_sided()):
+        # Naive Bayes gives NaN where it knows too little of a class, which is no fault; a regressor has diverged.
+        if not got and np.isnan(predictions).all() and not self._model.classifies:
             got = "NaN for each"
         if got:
             raise CurriculaRuntimeError(f"{self._path}: expected a prediction for each of {rows.size} rows; got {got}")
@@ -157,10 +157,6 @@ class Estimator:
                     self._model.fit(features, *logits(passed, tried, offsets))
             except Exception as error:
                 raise CurriculaRuntimeError(f"{self._path} raised while learning: {described(error)}") from error
-
-    def _one_sided(self) -> bool:
-        passed, tried = self._totals.tolist()
-        return not 0.0 < passed < tried
 
     def _level(self) -> float:
         passed, tried = self._totals.tolist()
