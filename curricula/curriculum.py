@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -216,7 +216,7 @@ class Curriculum:
             self.log.cancelled([number for number, _ in known])
 
     @contextmanager
-    def holding(self, indices: Iterable[int]) -> Iterator[None]:
+    def holding(self, indices: Iterable[int]) -> Generator[None]:
         """Within the block, asks draw none of these prompts, except as repeats where nothing else is left.
 
         For hosts that ask again for the same batch and want no prompt in it twice.

@@ -31,9 +31,7 @@ def test_what_is_explored_in_all_follows_the_shares():
     sizes = np.array([[200, 0]] * 9 + [[0, 20]])
     count = int(sizes.sum())
     scores = np.concatenate([np.full(1800, 1.0), np.full(20, 0.01)])
-    candidates = Candidates(
-        np.arange(count), np.arange(count), sizes, np.ones((10, 2)), np.array([0.0] * 9 + [1.0])
-    )
+    candidates = Candidates(np.arange(count), np.arange(count), sizes, np.ones((10, 2)), np.array([0.0] * 9 + [1.0]))
     explore = np.array([0.0] * 9 + [0.15])
     won = compete(candidates, scores, np.ones(10), 64, explore, np.full(10, 0.1))
     assert won.shares[9] == pytest.approx(0.015)
