@@ -23,7 +23,7 @@ from curricula_trl.mixin import prefixed
 
 MIX = "environments: {sums: {weight: 2.0}}\nnote: größer\n"
 EVERY_STEP = ["share_drawn", "kept", "zero_variance", "error"]
-WHERE_THERE_ARE_ANY = ["success_drawn", "success_trained", "success_corrected", "share_trained", "informative"]
+WHERE_THERE_ARE_ANY = ["success_drawn", "success_trained", "share_trained", "informative"]
 
 
 @pytest.fixture(autouse=True)
@@ -235,6 +235,9 @@ def assert_figures(run_id: str) -> None:
         steps = [step for step, _ in history(run_id, f"curriculum/frontier/{figure}")]
         assert steps, figure
         assert sorted(set(steps)) == steps, figure
+    # Left out below an effective sample of five: which environment gets there first is up to the draws.
+    names = ("easy", "frontier", "hard", "never")
+    assert any(history(run_id, f"curriculum/{name}/success_corrected") for name in names)
     assert "environment_column" in mix_of(run_id)
 
 

@@ -30,7 +30,7 @@ def pool_of(prompts, levels=True):
 
 def run(prompts, belief="decayed_beta", bandit="discounted_thompson", rounds=12, levels=True):
     config = {
-        "curriculum": {"belief": {"type": belief}, "bandit": {"type": bandit}, "expiry": 3},
+        "curriculum": {"belief": {"type": belief}, "bandit": {"type": bandit}, "explore": 1.0, "expiry": 3},
         "monitor": {"window": 16},
     }
     curriculum = Curriculum(pool_of(prompts, levels), config, seed=1)
