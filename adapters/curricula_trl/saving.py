@@ -110,7 +110,10 @@ class Saving:
             "in_block": in_block(trainer),
             "shape": block_shape(trainer),
         }
-        told = json.dumps([state["curriculum"]["rng"], state["curriculum"]["fingerprint"], state["step"]])
+        # Runs of one seed draw alike for a while: what came of the draws tells them apart.
+        figures = sorted(self._ahead.settled().metrics().items())
+        curriculum = state["curriculum"]
+        told = json.dumps([curriculum["rng"], curriculum["fingerprint"], state["step"], trainer.args.seed, figures])
         mark = hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
         save_state(folder, {**state, "mark": mark})
         return mark
