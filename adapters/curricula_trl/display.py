@@ -128,8 +128,10 @@ def table(metrics: Mapping[str, float], step: int, steps: int, logs: Mapping[str
 def _environments(metrics: Mapping[str, float]) -> tuple[list[str], dict[str, dict[str, float]]]:
     environments: dict[str, dict[str, float]] = {}
     for key, value in metrics.items():
-        name, slash, metric = key.rpartition("/")
-        if slash:
+        name, _, metric = key.rpartition("/")
+        # Figures of predictors have names with a slash too; an environment of that name has a share.
+        predictors = name.partition("/")[0] == "predictor" and f"{name}/share" not in metrics
+        if name and not predictors:
             environments.setdefault(name, {})[metric] = value
     return list(environments)[:_ROWS], environments
 
