@@ -40,7 +40,8 @@ def kept(group: Group) -> bool:
 def test_the_deficit_is_filled_whichever_rank_has_it(tmp_path: Path, size: int, rows: int, scale: str) -> None:
     """R3, R8, R2: on every rank the same rounds of the least size that divides; what is over is trained on next."""
     arguments = {"num_generations": size, "per_device_train_batch_size": rows, "max_steps": 12, "scale_rewards": scale}
-    spec = {"arguments": arguments, "config": {"refill": {"rounds": 4}}}
+    # With some seeds every step lacks an even number of groups, and none is left over.
+    spec = {"arguments": arguments, "config": {"refill": {"rounds": 4}, "seed": 1}}
     found = result(tmp_path / "out.json", 2, output=str(tmp_path / "run"), **spec)
     assert found["alike"]
     total = rows * 2 // size
