@@ -4,6 +4,7 @@ Colours are those of Okabe and Ito, which people with any colour vision can tell
 beside itself.
 """
 
+from pathlib import Path
 from typing import Any
 
 from matplotlib.ticker import MaxNLocator
@@ -55,6 +56,17 @@ def few_ticks(axes: Any) -> None:
     """At most four of them."""
     axes.xaxis.set_major_locator(MaxNLocator(4))
     thousands(axes)
+
+
+def finish(figure: Any, title: str, out: Path, name: str) -> list[Path]:
+    """Puts a title over a figure and saves it as NAME.png and NAME.svg in a folder; returns the files."""
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    files = [out / f"{name}.png", out / f"{name}.svg"]
+    for file in files:
+        # Without a date the same runs give the same file.
+        metadata = {"Date": None} if file.suffix == ".svg" else {}
+        figure.savefig(file, dpi=150, metadata=metadata, facecolor="white")
+    return files
 
 
 def _with_comma(value: float, _: int) -> str:

@@ -1,7 +1,7 @@
 """Which groups are worth training on, and which prompts are worth a group; each decision with a reason."""
 
 from curricula.filters.base import AfterFilter, BeforeFilter, Groups, Judgement
-from curricula.filters.chain import Filters, chance_rates, eligible_signal, holds_back
+from curricula.filters.chain import Filters, chance_rates, holds_back
 from curricula.filters.overlong import Overlong
 from curricula.filters.pass_rate_cap import PassRateCap
 from curricula.filters.predicted import PredictedZeroVariance
@@ -18,6 +18,5 @@ __all__ = [
     "PredictedZeroVariance",
     "ZeroVariance",
     "chance_rates",
-    "eligible_signal",
     "holds_back",
 ]

@@ -54,24 +54,18 @@ class Filters:
         return [rule for rule in self._after if isinstance(rule, ZeroVariance)]
 
 
-def eligible_signal(means_M: Floats, informative_M: Floats, filters: Sequence[FilterConfig]) -> Flags:
-    """Which of M prompts may be drawn for their signal; the others are left to the part that is drawn by chance.
+def chance_rates(means_M: Floats, informative_M: Floats, filters: Sequence[FilterConfig]) -> NDArray[np.float64]:
+    """At what rate each of M prompts is drawn by chance, relative to an even draw: 1 where nothing holds it back.
+
+    Of several filters that hold a prompt back, the lowest rate counts.
 
     Args:
         means_M: Expected pass rate of each.
         informative_M: Probability that a group of each is informative, in [0, 1].
         filters: The mix's; those that act after generation say nothing here.
 
-    >>> eligible_signal(np.array([0.95, 0.5]), np.array([0.3, 0.9]), [PassRateCapConfig(type="pass_rate_cap")])
-    array([False,  True])
-    """
-    return chance_rates(means_M, informative_M, filters) >= 1.0
-
-
-def chance_rates(means_M: Floats, informative_M: Floats, filters: Sequence[FilterConfig]) -> NDArray[np.float64]:
-    """At what rate each of M prompts is drawn by chance, relative to an even draw: 1 where nothing holds it back.
-
-    Arguments are those of `eligible_signal`. Of several filters that hold a prompt back, the lowest rate counts.
+    >>> chance_rates(np.array([0.95, 0.5]), np.array([0.3, 0.9]), [PassRateCapConfig(type="pass_rate_cap")])
+    array([0.02, 1.  ])
     """
     rates = np.ones(means_M.shape)
     for config in filters:

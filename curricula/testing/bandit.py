@@ -1,14 +1,14 @@
 """What every bandit over environments is asked: run it on your own in a test."""
 
-import random
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from curricula.bandits.base import Bandit, Codes, Floats
 from curricula.errors import CheckpointError
 from curricula.stateful import Reader
+from curricula.testing.compare import global_generators, same_state
 
 Factory = Callable[[int], Bandit]
 
@@ -128,10 +128,10 @@ def _check_state(factory: Factory, learns: bool) -> None:
     rates, first, second = np.array([0.2, 0.6, 0.4]), factory(3), factory(3)
     play(first, rates, 500, np.random.default_rng(3))
     second.load(Reader(first.state_dict(), "state"))
-    assert _equal(first.state_dict(), second.state_dict()), "a restored state is the saved one"
-    before = _globals()
+    assert same_state(first.state_dict(), second.state_dict()), "a restored state is the saved one"
+    before = global_generators()
     on = play(first, rates, 500, np.random.default_rng(4))
-    assert _globals() == before, "global random generators are left alone"
+    assert global_generators() == before, "global random generators are left alone"
     assert np.array_equal(on, play(second, rates, 500, np.random.default_rng(4))), "a restored bandit goes on alike"
     if not learns:
         return
@@ -176,15 +176,3 @@ def _check_costs(factory: Factory, within: int) -> None:
     costs = np.array([1.0, 4.0])
     shares = play(factory(2), np.array([0.5, 0.5]), within, np.random.default_rng(7), costs=costs)
     assert shares[0] > 0.6, f"of equal rewards the cheaper one is preferred; its share is {shares[0]:.2f}"
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if not isinstance(one, dict):
-        return bool(np.array_equal(one, other))
-    left, right = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
-    return left.keys() == right.keys() and all(_equal(left[name], right[name]) for name in left)
-
-
-def _globals() -> tuple[Any, Any]:
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002  the global generator is what is watched
-    return repr(legacy), random.getstate()

@@ -1,8 +1,6 @@
 """What every belief about pass rates is asked: run it on your own in a test."""
 
-import random
 from collections.abc import Callable
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +8,7 @@ from numpy.typing import NDArray
 from curricula.beliefs.base import Assessment, Belief, Normaliser
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
+from curricula.testing.compare import global_generators, same_state
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -167,13 +166,13 @@ def _check_state(factory: Factory) -> None:
     ease = np.linspace(-4.0, 4.0, len(pool))
     _tell(first, np.random.default_rng(3), ease, 40)
     # Not at the first time: libraries that are imported then may draw.
-    before = _globals()
+    before = global_generators()
     for _ in range(12):
         _tell(first, np.random.default_rng(4), ease, 100)
     sound(first, rows)
-    assert _globals() == before, "global random generators are left alone"
+    assert global_generators() == before, "global random generators are left alone"
     second.load(Reader(first.state_dict(), "state"))
-    assert _equal(first.state_dict(), second.state_dict()), "a restored state is the saved one"
+    assert same_state(first.state_dict(), second.state_dict()), "a restored state is the saved one"
     assert np.array_equal(first.seen(rows), second.seen(rows)), "what was seen is restored"
     assert first.visited == second.visited == int(first.seen(rows).sum()), "visited prompts are counted"
     for belief in (first, second):
@@ -183,7 +182,7 @@ def _check_state(factory: Factory) -> None:
     assert np.array_equal(first.moments(rows), second.moments(rows)), "a restored belief goes on alike"
     windows = pool.block_ranges_E2
     assert np.array_equal(first.pool_means(windows), second.pool_means(windows)), "so do its sums over the pool"
-    assert _equal(first.state_dict(), second.state_dict()), "a restored state goes on alike, bit for bit"
+    assert same_state(first.state_dict(), second.state_dict()), "a restored state goes on alike, bit for bit"
 
 
 def _check_extremes(factory: Factory) -> None:
@@ -234,15 +233,3 @@ def _tell(belief: Belief, rng: np.random.Generator, logits: Floats, first: int, 
     rows = rng.choice(first, min(groups, first), replace=False)
     rate = 1.0 / (1.0 + np.exp(-logits[rows]))
     belief.update(rows, rng.binomial(8, rate).astype(np.float64), np.full(rows.size, 8.0))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if not isinstance(one, dict):
-        return bool(np.array_equal(one, other))
-    left, right = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
-    return left.keys() == right.keys() and all(_equal(left[name], right[name]) for name in left)
-
-
-def _globals() -> tuple[Any, Any]:
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002  the global generator is what is watched
-    return repr(legacy), random.getstate()

@@ -1,6 +1,5 @@
 """What every predictor of difficulty is asked: run it on your own in a test."""
 
-import random
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from curricula.pool import PromptPool
 from curricula.predictors.base import Predictor
 from curricula.stateful import Reader
+from curricula.testing.compare import global_generators
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -48,9 +48,9 @@ def check_predictor(factory: Factory, *, signal: float = 0.3) -> None:
     assert learned >= signal, f"expected a correlation of {signal} with the planted signal; got {learned:.3f}"
     assert np.array_equal(predictions, predictor.predict(unseen)), "predicting changes nothing"
     # Not at the first time: libraries that are imported then may draw.
-    before = _globals()
+    before = global_generators()
     again = _taught(factory(pool), seen, passed).predict(unseen)
-    assert _globals() == before, "global random generators are left alone"
+    assert global_generators() == before, "global random generators are left alone"
     assert np.array_equal(predictions, again), "the same visits give the same predictions"
     fractions = _taught(factory(pool), seen, passed * 0.75 + 0.6).predict(unseen)
     assert _correlation(_finite(fractions, unseen), -difficulty[unseen]) >= signal, "fractional successes teach too"
@@ -108,8 +108,3 @@ def _finite(predictions: Any, rows: Rows) -> Floats:
 
 def _correlation(a: Floats, b: Floats) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if a.std() > 0.0 else 0.0
-
-
-def _globals() -> tuple[Any, ...]:
-    _, keys, *rest = np.random.get_state()  # noqa: NPY002 - to see that nobody drew from it
-    return (random.getstate(), np.asarray(keys).tobytes(), *rest)

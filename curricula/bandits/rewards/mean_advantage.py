@@ -1,15 +1,13 @@
 """The mean size of the advantages as the reward."""
 
-from typing import Any
-
 import numpy as np
 
 from curricula.bandits.base import Floats
+from curricula.bandits.rewards.flat import Flat
 from curricula.scored import Scored
-from curricula.stateful import Reader
 
 
-class MeanAdvantage:
+class MeanAdvantage(Flat):
     """Mean |A| over a group's rollouts, with A = (r - mean r) / std r as GRPO has it; 0 where results do not differ.
 
     It is at most 1, as a mean of |A| cannot exceed the root of the mean of A^2. With successes of 0 and 1 at the rate
@@ -23,9 +21,6 @@ class MeanAdvantage:
         Chen et al., Self-evolving curriculum for LLM reasoning, arXiv 2505.14970 (SEC, equation 3).
     """
 
-    def __init__(self, arms: int) -> None:
-        self._worth_E: Floats = np.ones(arms)
-
     def observe(self, groups: Scored, rated: bool) -> Floats:
         """Mean |A| of each group, shape (K,), in [0, 1]."""
         live_KG = ~np.isnan(groups.results_KG)
@@ -38,21 +33,3 @@ class MeanAdvantage:
         std_K = np.sqrt((size_KG**2).sum(axis=1) / members_K)
         mean_K = size_KG.sum(axis=1) / members_K
         return np.where(groups.mixed_K & (std_K > 0.0), np.minimum(mean_K / np.maximum(std_K, 1e-12), 1.0), 0.0)
-
-    def worth(self) -> Floats:
-        """The same everywhere."""
-        return self._worth_E
-
-    def ceiling(self) -> Floats:
-        """The same everywhere."""
-        return self.worth()
-
-    def clear(self) -> None:
-        """Nothing is kept that depends on what success is."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing to keep."""
-        return {}
-
-    def load(self, state: Reader) -> None:
-        """Nothing to take over."""

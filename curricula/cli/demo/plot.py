@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from curricula.cli.demo.results import Comparison
-from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM, apart, few_ticks, thousands
+from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM, apart, few_ticks, finish, thousands
 
 _ARMS = {"uniform": UNIFORM, "curriculum": CURRICULUM}
 _SPAN = 15
@@ -36,19 +36,10 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
             _draw_shares(axes, comparison, arm)
         _draw_informative(informative, comparison)
         seeds = comparison.summary()["seeds"]
-        figure.suptitle(
-            f"Same model, same rollouts: uniform draws and a curriculum ({seeds} {'seed' if seeds == 1 else 'seeds'})",
-            x=0.01,
-            ha="left",
-            fontsize=13,
-            fontweight="bold",
+        title = (
+            f"Same model, same rollouts: uniform draws and a curriculum ({seeds} {'seed' if seeds == 1 else 'seeds'})"
         )
-        files = [out / "demo.png", out / "demo.svg"]
-        for file in files:
-            # Without a date the same runs give the same file.
-            metadata = {"Date": None} if file.suffix == ".svg" else {}
-            figure.savefig(file, dpi=150, metadata=metadata, facecolor="white")
-    return files
+        return finish(figure, title, out, "demo")
 
 
 def _draw_curves(axes: Any, comparison: Comparison) -> None:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from curricula.cli.simulate.preview import ARMS, Arm, Floats, Preview
 from curricula.cli.simulate.report import times
-from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM, apart, few_ticks, thousands
+from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM, apart, few_ticks, finish, thousands
 
 _COLOURS = {"uniform": UNIFORM, "mix": CURRICULUM}
 _LINES = {"uniform": "--", "mix": "-"}
@@ -38,20 +38,11 @@ def draw(preview: Preview, world: str, out: Path) -> list[Path]:
             _draw_shares(axes, preview, arm)
         _draw_informative(informative, preview)
         seeds = len(preview.runs["mix"])
-        figure.suptitle(
+        title = (
             f"A simulated learner in the world “{world}”, {seeds} {'seed' if seeds == 1 else 'seeds'}: "
-            "an assumption, not a forecast",
-            x=0.01,
-            ha="left",
-            fontsize=13,
-            fontweight="bold",
+            "an assumption, not a forecast"
         )
-        files = [out / "simulate.png", out / "simulate.svg"]
-        for file in files:
-            # Without a date the same runs give the same file.
-            metadata = {"Date": None} if file.suffix == ".svg" else {}
-            figure.savefig(file, dpi=150, metadata=metadata, facecolor="white")
-    return files
+        return finish(figure, title, out, "simulate")
 
 
 def _draw_curves(axes: Any, preview: Preview) -> None:
