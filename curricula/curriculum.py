@@ -4,12 +4,14 @@ import json
 import logging
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curricula.choosing.planning import Planner
+from curricula.choosing.situation import Situation
 from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
@@ -112,16 +114,8 @@ class Curriculum:
             )
         self._begin()
         self._planner.scout.receive(self._learner)
-        plan = self._planner.plan(
-            n,
-            group_size,
-            self._compute_shares(self._rng),
-            self._windows,
-            self._tickets,
-            self._learner,
-            self._counts["draws"],
-            self._rng,
-        )
+        now = self._situation(n, group_size, self._compute_shares(self._rng))
+        plan = self._planner.plan(now, self._rng)
         choices, self._shares, self._least = plan.choices, plan.shares, plan.least
         if plan.won is not None:
             self._learner.mixer.win(plan.won)
@@ -142,8 +136,11 @@ class Curriculum:
             believed = self.beliefs([draw.index for draw in draws])
             self.log.drawn(draws, asks, group_size, self._shares, believed)
         # Last: whatever becomes of a look ahead, these draws are issued and counted.
-        self._planner.scout.prepare(n, self._shares, self._windows, self._tickets, self._learner, self._rng)
+        self._planner.scout.prepare(replace(now, shares=self._shares), self._rng)
         return draws
+
+    def _situation(self, n: int, group_size: int, shares: Floats) -> Situation:
+        return Situation(n, group_size, shares, self._windows, self._tickets, self._learner, self._counts["draws"])
 
     def _begin(self) -> None:
         """Begin an ask: what has been out for too long expires, and evidence is an ask older."""

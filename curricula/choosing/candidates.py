@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.choosing.sampling import sample_range
+from curricula.choosing.situation import Situation
 from curricula.config import SelectionConfig
 from curricula.learner import Learner
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
-from curricula.tickets import Tickets
-from curricula.windows import Windows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,25 +68,24 @@ class Scout:
         if not np.array_equal(rows, self.pool.rows(self._ahead)):
             self._ahead = self._ahead[:0]
 
-    def look(
-        self, count: int, shares: Floats, windows: Windows, tickets: Tickets, learner: Learner, rng: np.random.Generator
-    ) -> Candidates:
-        """Candidates for `count` draws, of which each environment is expected to get its share (E,).
+    def look(self, now: Situation, rng: np.random.Generator) -> Candidates:
+        """Candidates for an ask, of whose draws each environment is expected to get its share.
 
         Changes nothing but the generator.
         """
+        count, windows, learner = now.count, now.windows, now.learner
         environments = len(self.pool.environments)
         seen_E = learner.visited.within(windows.blocks_E2)
         spans = windows.spans
         wide_E = np.array([stop - start for start, stop in spans], dtype=np.int64)
         most = min(self.config.candidates * count, max(8192, 16 * count))
-        part_E = np.ceil(most * (0.5 / environments + 0.5 * shares)).astype(np.int64)
-        fresh_E = self._fresh(count, shares, learner)
+        part_E = np.ceil(most * (0.5 / environments + 0.5 * now.shares)).astype(np.int64)
+        fresh_E = self._fresh(now)
         parts: list[Ints] = []
         sizes_E2, reach_E2 = np.zeros((environments, 2), dtype=np.int64), np.ones((environments, 2))
         ahead = self._take(spans) if learner.predictor is not None else None
         for code, span in enumerate(spans):
-            taken = tickets.taken(*span)
+            taken = now.tickets.taken(*span)
             blocks = (int(windows.blocks_E2[code, 0]), int(windows.blocks_E2[code, 1]))
             known = self._known(blocks, int(part_E[code]), int(seen_E[code]), taken, learner, rng)
             left = int(wide_E[code] - seen_E[code])
@@ -108,20 +106,19 @@ class Scout:
         unseen_E = np.clip(1.0 - seen_E / np.maximum(wide_E, 1), 0.0, 1.0)
         return Candidates(positions, self.pool.rows(positions), sizes_E2, reach_E2, unseen_E)
 
-    def prepare(
-        self, count: int, shares: Floats, windows: Windows, tickets: Tickets, learner: Learner, rng: np.random.Generator
-    ) -> None:
-        """Sample the unvisited candidates of the next ask, and have them predicted beside the step."""
+    def prepare(self, now: Situation, rng: np.random.Generator) -> None:
+        """Sample the unvisited candidates of a next ask like this one, and have them predicted beside the step."""
+        windows, learner = now.windows, now.learner
         if learner.predictor is None:
             return
-        fresh_E = self._fresh(count, shares, learner)
+        fresh_E = self._fresh(now)
         seen_E = learner.visited.within(windows.blocks_E2)
         parts: list[Ints] = []
         out: list[Ints] = []
         for code, (start, stop) in enumerate(windows.spans):
             part, reach = np.zeros(0, dtype=np.int64), 1.0
             if (left := stop - start - int(seen_E[code])) > 0:
-                taken = tickets.taken(start, stop)
+                taken = now.tickets.taken(start, stop)
                 part, reach = self._spread((start, stop), int(fresh_E[code]), left, taken, rng)
                 part = self._free(part, taken[:0], learner)
                 out.append(self._free(taken, taken[:0], learner))
@@ -131,11 +128,11 @@ class Scout:
         self._ahead, self._out = np.concatenate(parts), np.concatenate([self._out[:0], *out])
         learner.predictor.request(self.pool.rows(self._ahead).astype(np.int64))
 
-    def _fresh(self, count: int, shares: Floats, learner: Learner) -> Ints:
+    def _fresh(self, now: Situation) -> Ints:
         """Unvisited candidates wanted in each environment, shape (E,)."""
-        each = _UNSEEN_EACH if learner.predictor is not None or self.pool.has_levels else 2
-        most = min(each * count, max(_FEW, 4 * count))
-        return np.ceil(most * (0.5 / len(shares) + 0.5 * shares)).astype(np.int64) + 2
+        each = _UNSEEN_EACH if now.learner.predictor is not None or self.pool.has_levels else 2
+        most = min(each * now.count, max(_FEW, 4 * now.count))
+        return np.ceil(most * (0.5 / len(now.shares) + 0.5 * now.shares)).astype(np.int64) + 2
 
     def _take(self, spans: list[tuple[int, int]]) -> list[Ints] | None:
         """What was sampled for this ask, per environment; None where other prompts are eligible by now."""

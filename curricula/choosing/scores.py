@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from curricula.beliefs import Assessment
 from curricula.choosing.schedule import Schedule
+from curricula.choosing.situation import Situation
 from curricula.config import SelectionConfig
 from curricula.filters import chance_rates, holds_back
 from curricula.learner import Learner
@@ -28,9 +29,9 @@ class Scorer:
         """Whether all prompts count alike when so many draws were made, so that there is nothing to compete by."""
         return self.config.objective.type == "uniform" or self._schedule.even(drawn)
 
-    def score(self, rows: Ints, group_size: int, learner: Learner, drawn: int) -> tuple[Floats, Floats]:
+    def score(self, rows: Ints, now: Situation) -> tuple[Floats, Floats]:
         """Expected pass rates of rows (M,), and what they are worth as candidates; -r where held back at rate r."""
-        objective = self.config.objective
+        objective, learner, group_size, drawn = self.config.objective, now.learner, now.group_size, now.drawn
         found = learner.beliefs.assess(rows, group_size, objective.normaliser)
         held = self._held_back(rows, group_size, found, learner)
         scores = found.signals + self.config.optimism * found.spreads

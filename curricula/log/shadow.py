@@ -63,14 +63,10 @@ class Shadow(Curriculum):
 
     def foresee(self, rows: Sequence[int], n: int, group_size: int) -> Foresight:
         """What the ask that was begun would draw, for n groups; nothing changes by it."""
-        rng, planner, learner = self._chance, self._planner, self._learner
+        now = self._situation(n, group_size, self._shares)
         asked = np.asarray(rows, dtype=np.int64)
-        drawn = self._counts["draws"]
-        found = [
-            planner.chances(asked, n, group_size, self._shares, self._windows, self._tickets, learner, drawn, rng)
-            for _ in range(_SAMPLES)
-        ]
-        plan = planner.plan(n, group_size, self._shares, self._windows, self._tickets, learner, drawn, rng)
+        found = [self._planner.chances(asked, now, self._chance) for _ in range(_SAMPLES)]
+        plan = self._planner.plan(now, self._chance)
         return Foresight(np.mean(found, axis=0), plan.shares, [choice.row for choice in plan.choices], plan.won)
 
     def adopt(

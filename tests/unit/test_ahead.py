@@ -90,10 +90,10 @@ def test_planning_and_foreseeing_change_nothing():
     before = arrays(parts)
     assert sum(isinstance(value, np.ndarray) for value in before.values()) > 30
     rng, shares = np.random.default_rng(0), np.array([0.6, 0.4])
-    given = (shares, curriculum._windows, curriculum._tickets, curriculum._learner, 80, rng)
+    now = curriculum._situation(6, 4, shares)
     for _ in range(2):
-        curriculum._planner.plan(6, 4, *given)
-        curriculum._planner.chances(np.arange(600), 6, 4, *given)
+        curriculum._planner.plan(now, rng)
+        curriculum._planner.chances(np.arange(600), now, rng)
     after = arrays(parts)
     assert before.keys() == after.keys()
     for place, value in before.items():

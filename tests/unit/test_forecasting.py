@@ -26,19 +26,9 @@ def foretold(curriculum, count, samples):
     """Mean of the forecasts of all rows, as of the next ask."""
     learner, rng = curriculum._learner, np.random.default_rng(9)
     learner.beliefs.clock += 1
-    rows, drawn = np.arange(len(curriculum.pool)), curriculum._counts["draws"]
+    rows = np.arange(len(curriculum.pool))
     found = [
-        curriculum._planner.chances(
-            rows,
-            count,
-            4,
-            curriculum._compute_shares(rng),
-            curriculum._windows,
-            curriculum._tickets,
-            learner,
-            drawn,
-            rng,
-        )
+        curriculum._planner.chances(rows, curriculum._situation(count, 4, curriculum._compute_shares(rng)), rng)
         for _ in range(samples)
     ]
     learner.beliefs.clock -= 1
@@ -90,9 +80,7 @@ def test_forecasts_change_nothing():
     before = repr(one.state_dict())
     foretold(one, 7, 3)
     rng = np.random.default_rng(0)
-    one._planner.plan(
-        7, 4, one._compute_shares(rng), one._windows, one._tickets, one._learner, one._counts["draws"], rng
-    )
+    one._planner.plan(one._situation(7, 4, one._compute_shares(rng)), rng)
     assert repr(one.state_dict()) == before
     assert one.ask(9, group_size=4) == other.ask(9, group_size=4)
     assert one.metrics() == other.metrics()
