@@ -148,7 +148,7 @@ class Curriculum:
         for ticket in self._tickets.expire(self._counts["asks"] - self.config.curriculum.expiry):
             self._counts["expired"] += 1
             self._learner.monitor.count("expired", ticket.code)
-        self._learner.tick()
+        self._learner.beliefs.tick()
 
     def tell(self, outcomes: Iterable[GroupOutcome]) -> list[Verdict]:
         """Learn what came of draws, in any order, at any time; nothing is learned when one outcome is refused.

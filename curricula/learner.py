@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.bandits import Mixer
-from curricula.beliefs import Hierarchical, build_belief
+from curricula.beliefs import build_belief
 from curricula.choosing.visited import Visited
 from curricula.config import CurriculumConfig
+from curricula.config.explain import config_error
 from curricula.costs import TokenCosts
 from curricula.filters import Filters, Groups, Judgement
 from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
-from curricula.predictors import build_predictor
+from curricula.predictors import Background, build_predictor
 from curricula.records import Status, Verdict
 from curricula.scored import Scored
 from curricula.stateful import Reader
@@ -42,7 +43,7 @@ class Learner:
         self._belief_type = selection.belief.type
         self.beliefs = build_belief(selection.belief, pool)
         self.visited = Visited(pool)
-        self.predictor = build_predictor(selection.predictor, pool) if isinstance(self.beliefs, Hierarchical) else None
+        self.predictor = self._predictor(config)
         self.costs = TokenCosts(pool, selection.bandit.discount)
         self.mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
@@ -148,23 +149,26 @@ class Learner:
 
     def _teach(self, rows: NDArray[np.int64], passed: Floats, tried: Floats, first: NDArray[np.int64]) -> None:
         """One update of beliefs; first visits, by their places, also teach the predictor, and are visited now."""
-        ability = self.beliefs.ability()[0] if first.size and isinstance(self.beliefs, Hierarchical) else None
+        ability = self.beliefs.ability()[0]
         self.beliefs.update(rows, passed, tried)
         self.visited.add(rows[first])
-        if self.predictor is not None and ability is not None:
+        if self.predictor is not None and first.size:
             # Relative to the ability before these visits.
             offsets = ability[self.pool.codes[rows[first]]]
             self.predictor.learn(rows[first], passed[first], tried[first], offsets)
 
-    def place(self, rows: NDArray[np.int64], predictions: Floats) -> None:
-        """Take predicted logits (M,) of unvisited rows (M,) as what is known of their difficulty."""
-        if isinstance(self.beliefs, Hierarchical):
-            self.beliefs.place(rows, predictions)
-
-    def tick(self) -> None:
-        """An ask was made: evidence is that much older."""
-        if isinstance(self.beliefs, Hierarchical):
-            self.beliefs.tick()
+    def _predictor(self, config: CurriculumConfig) -> Background | None:
+        chosen = config.curriculum.predictor
+        if self.beliefs.predicted:
+            return build_predictor(chosen, self.pool)
+        if chosen.type not in ("auto", "none"):
+            raise config_error(
+                config.origin,
+                ("curriculum", "predictor", "type"),
+                f"expected auto or none beside a belief of type {self._belief_type}, which uses no predictions; "
+                f"got {chosen.type!r}; leave it out, or choose belief: {{type: hierarchical}}",
+            )
+        return None
 
     def clear(self) -> None:
         """Forget all beliefs, and what was learned of difficulty."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.beliefs.base import Assessment, Normaliser
+from curricula.beliefs.base import Assessment, Normaliser, PromptByPrompt
 from curricula.beliefs.sums import rounds, window_sums
 from curricula.pool import PromptPool
 from curricula.stateful import Reader
@@ -18,7 +18,7 @@ _PRIOR_VARIANCE = _RIGHT * _RIGHT / 12.0
 _WHOLE = 1e-6  # successes this close to none or to all are: fractions are summed in floating point
 
 
-class ArcsineKalman:
+class ArcsineKalman(PromptByPrompt):
     """Gaussian beliefs over psi = arcsin sqrt(p), where the noise of a group hardly depends on p.
 
     psi ~ N(mu, P), with the mean and the variance of the uniform distribution on [0, pi/2] before any evidence.

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.pool import PromptPool
 from curricula.stateful import Reader
 
 Floats = NDArray[np.float64]
@@ -31,6 +32,23 @@ class Belief(Protocol):
 
     `curricula.testing.check_belief` runs what is asked of an implementation here on it.
     """
+
+    @property
+    def predicted(self) -> bool:
+        """Whether it makes use of predictions; else there is no predictor beside it."""
+        ...
+
+    def place(self, rows: Rows, predictions: Floats) -> None:
+        """Take predicted logits (M,) of unvisited rows (M,), on any scale, as what is known of their difficulty."""
+        ...
+
+    def ability(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the ability for new prompts of each environment, in logits, (E,) each."""
+        ...
+
+    def tick(self) -> None:
+        """An ask was made: all evidence is that much older."""
+        ...
 
     @property
     def visited(self) -> int:
@@ -79,3 +97,21 @@ class Belief(Protocol):
     def load(self, state: Reader) -> None:
         """Take over a saved state; raises CheckpointError where it cannot be right."""
         ...
+
+
+class PromptByPrompt:
+    """What beliefs share that know each prompt by itself: no ability, no predictions, and no clock but its visits."""
+
+    pool: PromptPool
+    predicted = False
+
+    def place(self, rows: Rows, predictions: Floats) -> None:
+        """Predictions are not made use of."""
+
+    def ability(self) -> tuple[Floats, Floats]:
+        """Nothing is known: 0, within infinity."""
+        count = len(self.pool.environments)
+        return np.zeros(count), np.full(count, np.inf)
+
+    def tick(self) -> None:
+        """Evidence ages at visits alone."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.beliefs.base import Assessment, Normaliser
+from curricula.beliefs.base import Assessment, Normaliser, PromptByPrompt
 from curricula.beliefs.sums import rounds, window_sums
 from curricula.config import DecayedBetaConfig
 from curricula.objectives import expected_signal
@@ -19,7 +19,7 @@ _FIRST_VISIT_DISCOUNT = 0.98
 _PRIOR_VISITS = 2.0
 
 
-class DecayedBeta:
+class DecayedBeta(PromptByPrompt):
     """Decayed Beta beliefs whose prior is the environment's own mean.
 
     A prompt's evidence is (k, n): successes and rollouts, both multiplied by `decay` before each new group is

@@ -42,7 +42,7 @@ class Hierarchical:
     With L_i the likelihood of the prompt's groups and pi its prior, both on a grid of deviations,
 
         posterior_i(d) ~ pi_e,bin(d) (B_v L_i)(d),   v = drift (A_now - A_then)^2 + ageing (asks since then)
-        L_i(d) <- (B_v L_i)(d)^memory p(A_e, d)^k (1 - p(A_e, d))^(n - k)   at a group with k successes of n rollouts
+        L_i(d) <- (B_v L_i)(d) p(A_e, d)^k (1 - p(A_e, d))^(n - k)   at a group with k successes of n rollouts
 
     where p(A, d) = sigmoid(A + d), or 0 for "never solved", and A_e is the ability after the batch that the group
     came in. B_v spreads doubt as a random walk of variance v, rounded to one of `grid.VARIANCES`; while it rounds to
@@ -59,12 +59,14 @@ class Hierarchical:
 
     Args:
         pool: The prompts.
-        config: `drift`, `ageing`, `memory`, and `noise`, the variance that a batch adds to an ability.
+        config: `drift`, `ageing` and `noise`, the variance that a batch adds to an ability.
 
     References:
         Rasch models with drifting ability; Glickman, Parameter estimation in large dynamic paired comparison
         experiments, JRSS C 1999. Neal and Hinton, A view of the EM algorithm, 1998 (the prior's shape).
     """
+
+    predicted = True
 
     def __init__(self, pool: PromptPool, config: HierarchicalConfig) -> None:
         self.pool, self.config = pool, config
@@ -160,7 +162,7 @@ class Hierarchical:
         fresh = held.clock_M == 0
         self.visited += int(fresh.sum())
         self._recent = np.concatenate([self._recent, rows[fresh]])[-_RECENT:]
-        new = aged**self.config.memory * likely
+        new = aged * likely
         # An age too small to count is not lost: it goes on from the group before.
         young = ~fresh & (classes == 0)
         then_K = np.where(young, held.ability_M, mean_A[kinds])

@@ -64,7 +64,7 @@ class Scout:
             return
         rows, predictions = learner.predictor.collect()
         if predictions.any():
-            learner.place(rows, predictions)
+            learner.beliefs.place(rows, predictions)
         if not np.array_equal(rows, self.pool.rows(self._ahead)):
             self._ahead = self._ahead[:0]
 

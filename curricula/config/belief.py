@@ -12,13 +12,12 @@ class HierarchicalConfig(Section):
     """Ability of the environment plus deviation of the prompt, in logits.
 
     Evidence ages by a variance of `drift` times the squared move of the ability since, plus `ageing` for every ask
-    since, and is raised to the power `memory` at each visit. `noise` is the variance that a batch adds to an ability.
+    since. `noise` is the variance that a batch adds to an ability.
     """
 
     type: Literal["hierarchical"] = "hierarchical"
     drift: Annotated[float, Field(ge=0, le=10)] = 0.08
     ageing: Annotated[float, Field(ge=0, le=1)] = 0.001
-    memory: Annotated[float, Field(gt=0, le=1)] = 1.0
     noise: Annotated[float, Field(ge=1e-9, le=1)] = 0.003
 
 

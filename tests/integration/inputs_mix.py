@@ -21,7 +21,7 @@ TEXTS = {
     "mix-auto-params": "curriculum: {predictor: {params: {memory: 9}}}",
     "mix-unknown-belief": "curriculum: {belief: arcsin_kalman}",
     "mix-belief-key": "curriculum: {belief: {decay: 0.9}}",
-    "mix-no-memory": "curriculum: {belief: {memory: 0}}",
+    "mix-no-noise": "curriculum: {belief: {noise: 0}}",
     "mix-explore-percent": "curriculum: {explore: 25}",
     "mix-no-temperature": "curriculum: {temperature: 0}",
     "mix-schedule-percent": "curriculum: {schedule: {first: 90}}",

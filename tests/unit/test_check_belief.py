@@ -13,8 +13,8 @@ from curricula.testing import check_belief
     "factory",
     [
         lambda pool: Hierarchical(pool, HierarchicalConfig()),
-        lambda pool: Hierarchical(pool, HierarchicalConfig(drift=0.0, ageing=0.0, memory=1.0, noise=1e-9)),
-        lambda pool: Hierarchical(pool, HierarchicalConfig(drift=1.0, ageing=0.1, memory=0.5, noise=0.1)),
+        lambda pool: Hierarchical(pool, HierarchicalConfig(drift=0.0, ageing=0.0, noise=1e-9)),
+        lambda pool: Hierarchical(pool, HierarchicalConfig(drift=1.0, ageing=0.1, noise=0.1)),
         lambda pool: DecayedBeta(pool, DecayedBetaConfig()),
         lambda pool: ArcsineKalman(pool, drift=0.005, noise=0.001),
     ],

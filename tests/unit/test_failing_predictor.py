@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from curricula import Curriculum, GroupOutcome, PromptPool, load_state, save_state
+from curricula import ConfigError, Curriculum, GroupOutcome, PromptPool, load_state, save_state
 from curricula.predictors.estimator import Estimator
 
 TEXTS = [f"add {row % 7} and {row % 5}{' slowly' * (row % 3)}" for row in range(280)]
@@ -72,3 +72,12 @@ def test_runs_that_fail_are_the_same_whatever_the_threads_do():
     first, second = make("FailsToFit"), make("FailsToFit")
     assert steps(first, 8) == steps(second, 8)
     assert first.metrics() == second.metrics()
+
+
+def test_a_predictor_beside_a_belief_that_uses_none_is_refused():
+    pool = PromptPool(["a"] * 4, texts=["one", "two", "three", "four"])
+    for belief in ("decayed_beta", "arcsine_kalman"):
+        mix = {"curriculum": {"belief": belief, "predictor": {"type": "hashed_text"}}}
+        with pytest.raises(ConfigError, match=f"curriculum.predictor.type.*expected auto or none.*{belief}"):
+            Curriculum(pool, mix)
+        assert Curriculum(pool, {"curriculum": {"belief": belief}}).predictor is None

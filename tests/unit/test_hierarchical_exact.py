@@ -40,10 +40,10 @@ def tell(belief, rows, passed, tried=8.0):
 class Direct:
     """The docstring's equations for one environment in float64, nothing rounded, ages of any size."""
 
-    def __init__(self, size, memory, drift, ageing):
+    def __init__(self, size, drift, ageing):
         self.log, self.then, self.asks = np.zeros((size, NODES)), np.zeros(size), np.zeros(size)
         self.told = np.zeros(size, dtype=bool)
-        self.memory, self.drift, self.ageing = memory, drift, ageing
+        self.drift, self.ageing = drift, ageing
 
     def variance(self, row, ability, clock):
         return self.drift * (ability - self.then[row]) ** 2 + self.ageing * (clock - self.asks[row])
@@ -57,7 +57,7 @@ class Direct:
         """Age at the ability before the batch, then add the group at the ability after it."""
         p = node_rates(ability)
         young = variance_class(np.array([self.variance(row, ability_before, clock)]))[0] == 0
-        self.log[row] = self.memory * np.log(self.aged(row, ability_before, clock))
+        self.log[row] = np.log(self.aged(row, ability_before, clock))
         self.log[row] += passed * np.log(p) + (tried - passed) * np.log1p(-p)
         self.log[row] -= self.log[row].max()
         self.log[row] = np.maximum(self.log[row], -12.75)
@@ -73,11 +73,10 @@ class Direct:
         return float(weight @ rate)
 
 
-@pytest.mark.parametrize("memory", [1.0, 0.9, 0.5])
-def test_posteriors_are_those_of_the_equations(memory):
+def test_posteriors_are_those_of_the_equations():
     rng = np.random.default_rng(1)
-    belief = fresh(["a"] * 30, memory=memory)
-    direct = Direct(30, memory, 0.08, belief.config.ageing)
+    belief = fresh(["a"] * 30)
+    direct = Direct(30, 0.08, belief.config.ageing)
     ease = rng.normal(0, 2, 30)
     for step in range(40):
         rows = rng.choice(30, 8, replace=False)
@@ -294,7 +293,7 @@ def test_evidence_ages_as_much_when_it_comes_often():
     """An age below the smallest variance of the grid is kept until it counts."""
     stds = []
     for asks in (1, 4, 40):
-        belief = fresh(["a"] * 20, ageing=0.002, memory=1.0)
+        belief = fresh(["a"] * 20, ageing=0.002)
         belief.abilities.update = lambda *_: None
         belief.abilities.variance_E[:] = 1e-9
         belief.shapes.refit = lambda *_: None
