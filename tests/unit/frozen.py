@@ -1,8 +1,26 @@
-"""Asks of a curriculum that is put back to where it was before each of them, its generator aside."""
+"""A curriculum with a past, and asks of one that is put back to where it was before each, its generator aside."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from curricula import Curriculum, Draw
+import numpy as np
+
+from curricula import Curriculum, Draw, GroupOutcome, PromptPool
+
+
+def experienced(
+    names: Sequence[str], selection: Mapping[str, Any], rounds: int, batch: int, in_flight: int = 0
+) -> Curriculum:
+    """A curriculum that has seen some outcomes, so that scores differ, and has some draws out."""
+    curriculum = Curriculum(PromptPool(names), {"curriculum": {"expiry": 10**6, **selection}}, seed=5)
+    rng = np.random.default_rng(0)
+    rates = rng.random(len(names))
+    for _ in range(rounds):
+        draws = curriculum.ask(batch, group_size=4)
+        curriculum.tell([GroupOutcome(draw.ticket, (rng.random(4) < rates[draw.index]) * 1.0) for draw in draws])
+    if in_flight:
+        curriculum.ask(in_flight, group_size=4)
+    return curriculum
 
 
 def asks(curriculum: Curriculum, count: int, rounds: int, group_size: int = 4) -> Iterator[list[Draw]]:

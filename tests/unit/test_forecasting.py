@@ -3,23 +3,13 @@
 import numpy as np
 import pytest
 
-from curricula import Curriculum, GroupOutcome, PromptPool
 from curricula.choosing.forecasting import spread
+from tests.unit import frozen
 from tests.unit.frozen import asks
 
-MILD = {"temperature": 0.4, "probe": 0.2, "expiry": 10**6}
 
-
-def played(names, config, rounds, in_flight=0, seed=5):
-    curriculum = Curriculum(PromptPool(names), {"curriculum": {**MILD, **config}}, seed=seed)
-    rng = np.random.default_rng(0)
-    rates = rng.random(len(names))
-    for _ in range(rounds):
-        draws = curriculum.ask(6, group_size=4)
-        curriculum.tell([GroupOutcome(draw.ticket, (rng.random(4) < rates[draw.index]) * 1.0) for draw in draws])
-    if in_flight:
-        curriculum.ask(in_flight, group_size=4)
-    return curriculum
+def played(names, config, rounds, in_flight=0):
+    return frozen.experienced(names, {"temperature": 0.4, "probe": 0.2, **config}, rounds, 6, in_flight)
 
 
 def foretold(curriculum, count, samples):

@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 from curricula import Curriculum, GroupOutcome, PromptPool
+from tests.unit import frozen
 from tests.unit.frozen import asks
 
 
 def experienced(names, config=None, rounds=12, in_flight=0):
-    """A curriculum that has seen some outcomes, so that scores differ."""
-    selection = {"temperature": 0.5, "probe": 0.2, "expiry": 10**6, **(config or {})}
-    curriculum = Curriculum(PromptPool(names), {"curriculum": selection}, seed=5)
-    rng = np.random.default_rng(0)
-    rates = rng.random(len(names))
-    for _ in range(rounds):
-        draws = curriculum.ask(4, group_size=4)
-        curriculum.tell([GroupOutcome(draw.ticket, (rng.random(4) < rates[draw.index]) * 1.0) for draw in draws])
-    if in_flight:
-        curriculum.ask(in_flight, group_size=4)
-    return curriculum
+    return frozen.experienced(names, {"temperature": 0.5, "probe": 0.2, **(config or {})}, rounds, 4, in_flight)
 
 
 @pytest.mark.parametrize("in_flight", [0, 5])
