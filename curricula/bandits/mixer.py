@@ -44,6 +44,8 @@ class Mixer:
     def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
         names, sizes = pool.environments, pool.sizes
         self.base = base_mix(config, sizes)
+        weighted = any(environment.weight is not None for environment in config.environments.values())
+        self._part = self.base if weighted else np.full(len(names), 1.0 / len(names))
         self.floors, self.caps = resolve_bounds(config, names)
         shares = [config.environments[name].share if name in config.environments else None for name in names]
         declared = np.array([share is not None and share.floor is not None for share in shares])
@@ -85,10 +87,11 @@ class Mixer:
     def worth(self) -> Floats:
         """What a unit of signal counts for in a competition, shape (E,), positive.
 
-        What it may be worth at best, times (base mix / share of late) to the power .15: of environments whose prompts
-        are equally good, none takes all by chance, and as many draws as the base mix gives come to each.
+        What it may be worth at best, times (part / share of late) to the power .15, where the part is by declared
+        weights, and the same for all without: of environments whose prompts are equally good, none takes all by chance.
+        Sizes are no wish: most prompts of a pool may well be mastered.
         """
-        return self.reward.ceiling() * (self.base / np.maximum(self.late(), _LEAST_SHARE)) ** _PULL
+        return self.reward.ceiling() * (self._part / np.maximum(self.late(), _LEAST_SHARE)) ** _PULL
 
     def late(self) -> Floats:
         """Shares won in a competition of late (E,); the base mix before any."""
