@@ -1,13 +1,16 @@
 """What is learned from outcomes: each is judged once, then teaches every part in one update."""
 
 import logging
-from typing import Any, cast, get_args
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curricula.bandits import Mixer
-from curricula.beliefs import build_belief
+from curricula.beliefs import Belief, build_belief
 from curricula.choosing.visited import Visited
 from curricula.config import CurriculumConfig
 from curricula.config.explain import config_error
@@ -20,7 +23,7 @@ from curricula.predictors import Background, build_predictor
 from curricula.records import Status, Verdict
 from curricula.scored import Scored
 from curricula.stateful import Reader
-from curricula.success import SuccessRule
+from curricula.success import SuccessMode, SuccessRule
 from curricula.tickets import Ticket
 
 Floats = NDArray[np.float64]
@@ -31,25 +34,86 @@ _KEPT = ("informative", "unfiltered")
 _VERDICTS: dict[Judgement, Verdict] = {
     judgement: Verdict(judgement in _KEPT, judgement) for judgement in get_args(Judgement)
 }
+_MOST_UNTAUGHT = 64  # tells, where nobody asks: a warm start from a long log must not be held in memory
 _logger = logging.getLogger("curricula")
 
 
+class Told(NamedTuple):
+    """K judged groups, as they were told: what `Learner.learn` was given, and what came of the judging."""
+
+    batch: OutcomeBatch
+    places: NDArray[np.int64]
+    tickets: list[Ticket]
+    drawn: NDArray[np.bool_]
+    windows_E2: NDArray[np.int64]
+    results: Floats
+    mixed: Flags
+    compared: NDArray[np.int64]
+    mode: SuccessMode
+
+
 class Learner:
-    """The parts that learn, and the order in which they do."""
+    """The parts that learn, and the order in which they do.
+
+    A group is judged when it is told, since a host waits for the verdict. What it teaches is taken in when a part is
+    next looked at, in the order of the tells: hosts ask beside a step, and so the learning is beside it too.
+    """
 
     def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
         selection = config.curriculum
         self.pool = pool
         self._belief_type = selection.belief.type
-        self.beliefs = build_belief(selection.belief, pool)
-        self.visited = Visited(pool)
-        self.predictor = self._predictor(config)
-        self.costs = TokenCosts(pool, selection.bandit.discount)
-        self.mixer = Mixer(pool, config)
+        self._beliefs = build_belief(selection.belief, pool)
+        self._visited = Visited(pool)
+        self._predictor = self._make_predictor(config)
+        self._costs = TokenCosts(pool, selection.bandit.discount)
+        self._mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
-        self.monitor = Monitor(pool.environments, self.mixer.base, config.monitor.window)
+        self._monitor = Monitor(pool.environments, self._mixer.base, config.monitor.window)
         self._filters = Filters(selection.filters)
         self._said_infinite = False
+        self._untaught: deque[Callable[[], None]] = deque()
+
+    @property
+    def beliefs(self) -> Belief:
+        """What is believed of pass rates, by all that was told."""
+        self.settle()
+        return self._beliefs
+
+    @property
+    def visited(self) -> Visited:
+        """Prompts that were visited."""
+        self.settle()
+        return self._visited
+
+    @property
+    def predictor(self) -> Background | None:
+        """What predicts the difficulty of prompts never visited, if anything does."""
+        self.settle()
+        return self._predictor
+
+    @property
+    def costs(self) -> TokenCosts:
+        """What rollouts cost."""
+        self.settle()
+        return self._costs
+
+    @property
+    def mixer(self) -> Mixer:
+        """Shares of the environments."""
+        self.settle()
+        return self._mixer
+
+    @property
+    def monitor(self) -> Monitor:
+        """Figures of the run."""
+        self.settle()
+        return self._monitor
+
+    def settle(self) -> None:
+        """Take in what was told and not taught yet."""
+        while self._untaught:
+            self._untaught.popleft()()
 
     def learn(
         self,
@@ -59,7 +123,7 @@ class Learner:
         drawn: NDArray[np.bool_],
         windows_E2: NDArray[np.int64],
     ) -> list[Verdict]:
-        """Judge scored groups, and teach every part in one update each.
+        """Judge scored groups; every part is taught by them, in one update each, when it is next looked at.
 
         Args:
             batch: All outcomes of a tell.
@@ -93,27 +157,36 @@ class Learner:
             judged = np.where(unrated[:, None], rewards, results)
         judgements, mixed = self._filters.judge(self._groups(batch, places, judged, scored))
         verdicts = [_VERDICTS[judgement] for judgement in judgements]
+        compared = (~np.isnan(judged)).sum(axis=1)
+        told = Told(batch, places, tickets, drawn, windows_E2.copy(), results, mixed, compared, self.rule.mode)
+        self._untaught.append(partial(self._take_in, told, verdicts))
+        if len(self._untaught) >= _MOST_UNTAUGHT:
+            self.settle()
+        return verdicts
+
+    def _take_in(self, told: Told, verdicts: list[Verdict]) -> None:
+        batch, places, tickets, drawn = told.batch, told.places, told.tickets, told.drawn
+        results, mixed, compared = told.results, told.mixed, told.compared
         live = ~np.isnan(results)
         members = live.sum(axis=1)
         codes = np.array([ticket.code for ticket in tickets])
         kept = np.array([verdict.keep for verdict in verdicts])
         ends: list[Event] = ["kept" if verdict.keep else cast(Event, verdict.reason) for verdict in verdicts]
-        self.monitor.count_all([end for end, ours in zip(ends, drawn.tolist(), strict=True) if ours], codes[drawn])
-        self.monitor.trained.extend(codes[kept & drawn])
-        np.add.at(self.monitor.tokens_E, codes, np.where(drawn, batch.tokens_K[places], 0.0))
-        compared = members if judged is results else (~np.isnan(judged)).sum(axis=1)
+        self._monitor.count_all([end for end, ours in zip(ends, drawn.tolist(), strict=True) if ours], codes[drawn])
+        self._monitor.trained.extend(codes[kept & drawn])
+        np.add.at(self._monitor.tokens_E, codes, np.where(drawn, batch.tokens_K[places], 0.0))
         if not compared.any():
-            return verdicts
+            return
         rows = np.array([ticket.row for ticket in tickets])
         passed = np.where(live, results, 0.0).sum(axis=1)
         value = passed / np.maximum(members, 1)
         rated = members > 0
         corrected = value
-        if self.rule.mode == "informative":
+        if told.mode == "informative":
             taught, taught_passed, tried = members > 1, mixed.astype(np.float64), np.ones(rows.size)
         else:
-            means, _ = self.beliefs.moments(rows)
-            corrected = self.beliefs.pool_means(windows_E2)[codes] + value - means
+            means, _ = self._beliefs.moments(rows)
+            corrected = self._beliefs.pool_means(told.windows_E2)[codes] + value - means
             taught, taught_passed, tried = rated, passed, members * 1.0
         first = np.zeros(rows.size, dtype=np.bool_)
         first[taught] = self._first_visits(rows[taught])
@@ -134,32 +207,31 @@ class Learner:
             tokens_K=batch.tokens_K[places],
             counted_K=batch.counted_K[places],
         )
-        self.monitor.record(groups)
+        self._monitor.record(groups)
         self._teach(rows[taught], taught_passed[taught], tried[taught], np.flatnonzero(first[taught]))
         live_K = compared > 0
-        self.costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
-        self.mixer.observe(groups, compared > 1, self.rule.mode != "informative")
-        return verdicts
+        self._costs.update(rows[live_K], groups.tokens_K[live_K], groups.counted_K[live_K])
+        self._mixer.observe(groups, compared > 1, told.mode != "informative")
 
     def _first_visits(self, rows: NDArray[np.int64]) -> Flags:
         """Whether each visit (K,) is its row's first; where a tell brings several, the first of them counts."""
         first = np.zeros(rows.size, dtype=np.bool_)
         first[np.unique(rows, return_index=True)[1]] = True
-        return first & ~self.beliefs.seen(rows)
+        return first & ~self._beliefs.seen(rows)
 
     def _teach(self, rows: NDArray[np.int64], passed: Floats, tried: Floats, first: NDArray[np.int64]) -> None:
         """One update of beliefs; first visits, by their places, also teach the predictor, and are visited now."""
-        ability = self.beliefs.ability()[0]
-        self.beliefs.update(rows, passed, tried)
-        self.visited.add(rows[first])
-        if self.predictor is not None and first.size:
+        ability = self._beliefs.ability()[0]
+        self._beliefs.update(rows, passed, tried)
+        self._visited.add(rows[first])
+        if self._predictor is not None and first.size:
             # Relative to the ability before these visits.
             offsets = ability[self.pool.codes[rows[first]]]
-            self.predictor.learn(rows[first], passed[first], tried[first], offsets)
+            self._predictor.learn(rows[first], passed[first], tried[first], offsets)
 
-    def _predictor(self, config: CurriculumConfig) -> Background | None:
+    def _make_predictor(self, config: CurriculumConfig) -> Background | None:
         chosen = config.curriculum.predictor
-        if self.beliefs.predicted:
+        if self._beliefs.predicted:
             return build_predictor(chosen, self.pool)
         if chosen.type not in ("auto", "none"):
             raise config_error(

@@ -81,7 +81,8 @@ def test_arcus_is_the_belief_of_the_core():
         rule.observe(rows, results(passed / 8))
         belief.update(rows, passed.astype(float), np.full(3, 8.0))
     rows = np.arange(6)
-    for ours, theirs in zip(rule.forecast(rows), belief.assess(rows, 8, "group"), strict=True):
+    assessed = belief.assess(rows, 8, "group")
+    for ours, theirs in zip(rule.forecast(rows), (assessed.means, assessed.signals), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 

@@ -259,7 +259,8 @@ def test_success_rule_names_a_reward(tmp_path: Path) -> None:
         return [-0.1 * len(text) for text in completions]
 
     host = trainer(tmp_path, reward_funcs=[reward, length])
-    sampler = CurriculumSampler({"success": {"reward": "reward"}}).attach(host)
+    shares = {name: {"share": {"floor": 0.5}} for name in ("easy", "never")}
+    sampler = CurriculumSampler({"success": {"reward": "reward"}, "environments": shares}).attach(host)
     host.train()
     metrics = sampler.metrics()
     assert metrics["easy/success_drawn"] == 1.0
