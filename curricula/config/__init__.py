@@ -20,6 +20,7 @@ from curricula.config.bandit import (
 from curricula.config.belief import ArcsineKalmanConfig, BeliefConfig, DecayedBetaConfig, HierarchicalConfig
 from curricula.config.launcher import launcher_keys
 from curricula.config.load import as_config, load_mix
+from curricula.config.recipe import InterruptionConfig, RecipeConfig
 from curricula.config.schema import (
     CurriculumConfig,
     EnvironmentConfig,
@@ -55,6 +56,7 @@ __all__ = [
     "FixedConfig",
     "HierarchicalConfig",
     "InformativeConfig",
+    "InterruptionConfig",
     "LearnedConfig",
     "LearningProgressConfig",
     "MeanAdvantageConfig",
@@ -65,6 +67,7 @@ __all__ = [
     "PredictedZeroVarianceConfig",
     "PredictorConfig",
     "QuotasConfig",
+    "RecipeConfig",
     "RefillConfig",
     "RewardConfig",
     "ScheduleConfig",

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from curricula.config.bandit import AnyBandit, CompetitionConfig
 from curricula.config.belief import AnyBelief, HierarchicalConfig
+from curricula.config.recipe import AnyRecipe, InterruptionConfig, RecipeConfig
 from curricula.config.section import Section, problem, shown
 
 Path = tuple[str | int, ...]
@@ -252,6 +253,8 @@ class CurriculumConfig(Section):
     success: SuccessConfig = SuccessConfig()
     curriculum: SelectionConfig = SelectionConfig()
     refill: RefillConfig = RefillConfig()
+    recipe: AnyRecipe = RecipeConfig()
+    interruption: InterruptionConfig | None = None
     monitor: MonitorConfig = MonitorConfig()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log: Annotated[str, Field(min_length=1)] | None = None
@@ -289,6 +292,23 @@ class CurriculumConfig(Section):
         entries = cast("Mapping[Any, Any]", named)
         bare: dict[Any, Any] = {}
         return {**given, "environments": {k: bare if v is None else v for k, v in entries.items()}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filters_of_the_recipe(cls, data: Any) -> Any:
+        # ScaleRL draws no prompt again that is nearly always passed; here such prompts are reviewed.
+        if not isinstance(data, Mapping):
+            return data
+        given = cast("Mapping[Any, Any]", data)
+        recipe, selection = given.get("recipe"), given.get("curriculum")
+        preset: Any = cast("Mapping[Any, Any]", recipe).get("preset") if isinstance(recipe, Mapping) else recipe
+        if preset != "scalerl" or not isinstance(selection, Mapping | None):
+            return given
+        rules = (ZeroVarianceConfig(), PassRateCapConfig())
+        chosen = cast("Mapping[Any, Any]", selection or {})
+        if chosen.get("filters") is not None:
+            return given
+        return {**given, "curriculum": {**chosen, "filters": [rule.model_dump() for rule in rules]}}
 
     @model_validator(mode="after")
     def _named(self) -> "CurriculumConfig":
