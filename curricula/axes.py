@@ -42,6 +42,8 @@ AXES: dict[str, Axis] = {
     "monitor.told": "environment",
     "monitor.events": "environment",
     "monitor.tokens": "environment",
+    "monitor.endings.ends": "environment",
+    "monitor.endings.told": "environment",
     "monitor.drawn.codes": "code",
     "monitor.trained.codes": "code",
     "predictor.waiting.values": "row",

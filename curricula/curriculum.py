@@ -29,7 +29,7 @@ from curricula.windows import Windows
 
 Floats = NDArray[np.float64]
 
-FORMAT = 2
+FORMAT = 3
 _COUNTS = ("asks", "draws", "told", "repeats", "expired", "duplicates")
 _logger = logging.getLogger("curricula")
 

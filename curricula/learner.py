@@ -175,6 +175,7 @@ class Learner:
         self._monitor.count_all([end for end, ours in zip(ends, drawn.tolist(), strict=True) if ours], codes[drawn])
         self._monitor.trained.extend(codes[kept & drawn])
         np.add.at(self._monitor.tokens_E, codes, np.where(drawn, batch.tokens_K[places], 0.0))
+        self._monitor.endings.record(batch, places[drawn], codes[drawn], results[drawn])
         if not compared.any():
             return
         rows = np.array([ticket.row for ticket in tickets])

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.endings import Endings, in_windows
 from curricula.scored import Scored
 from curricula.stateful import Reader
 
@@ -52,12 +53,14 @@ class Monitor:
         self.tokens_E = np.zeros(environments)
         self.drawn = Ring(window)
         self.trained = Ring(window)
+        self.endings = Endings(names, window)
         self.clear()
 
     def clear(self) -> None:
         """Empty the windows of rates, when what they measure has changed."""
         self.rates_EWF: Floats = np.zeros((len(self.names), self.window, _FIELDS))
         self.told_E = np.zeros(len(self.names), dtype=np.int64)
+        self.endings.clear()
 
     def count(self, event: Event, code: int) -> None:
         """Count one group of an environment."""
@@ -73,15 +76,8 @@ class Monitor:
         columns = (groups.value_K, groups.corrected_K, groups.weight_K, groups.kept_K * 1.0, groups.mixed_K * 1.0)
         rates_KF = np.stack(columns, axis=1)[seen]
         codes = groups.codes_K[seen]
-        counts_E = np.bincount(codes, minlength=len(self.names))
-        # Group by group of an environment, in the order they were told: its k-th goes k places on.
-        order = codes.argsort(kind="stable")
-        grouped = codes[order]
-        rank = np.arange(grouped.size) - (counts_E.cumsum() - counts_E)[grouped]
-        # Of more than fill its window, an environment keeps the last.
-        last = rank >= counts_E[grouped] - self.window
-        slots = (self.told_E[grouped] + rank) % self.window
-        self.rates_EWF[grouped[last], slots[last]] = rates_KF[order[last]]
+        entered, environments, slots, counts_E = in_windows(codes, self.told_E, self.window)
+        self.rates_EWF[environments, slots] = rates_KF[entered]
         self.told_E += counts_E
 
     def metrics(self, rate: str) -> dict[str, float]:
@@ -114,6 +110,7 @@ class Monitor:
             result[f"{name}/tokens"] = float(self.tokens_E[code])
             for event, total in zip(EVENTS, self.events_ER[code].tolist(), strict=True):
                 result[f"{name}/{event}"] = float(total)
+        result |= self.endings.metrics(rate)
         overall = columns[f"{rate}_corrected"]
         if not np.isnan(overall).any():
             result[f"{rate}_corrected"] = float(self.base @ overall)
@@ -131,6 +128,7 @@ class Monitor:
             "tokens": self.tokens_E.copy(),
             "drawn": self.drawn.state_dict(),
             "trained": self.trained.state_dict(),
+            "endings": self.endings.state_dict(),
         }
 
     def load(self, state: Reader) -> None:
@@ -141,6 +139,7 @@ class Monitor:
         window = state.integer("window", low=1)
         rates = state.array("rates", np.float64, (environments, window, _FIELDS), low=-_MOST, high=_MOST)
         told = state.array("told", np.int64, (environments,))
+        self.endings.load(state.section("endings"))
         self.events_ER, self.tokens_E = events, tokens
         if window == self.window:
             self.rates_EWF, self.told_E = rates, told

@@ -41,6 +41,8 @@ class OutcomeBatch:
         truncated_KG: Rollouts that were cut off at the limit of tokens.
         interrupted_KG: Rollouts that were cut short on purpose.
         trainable_KG: Rollouts that have a token to train on, or of which nothing was said.
+        truncation_told_K: Whether it was said which rollouts were cut off.
+        interruption_told_K: Whether it was said which rollouts were cut short.
         components_KGC: Rewards by component, NaN as above; None where no outcome has any.
     """
 
@@ -53,6 +55,8 @@ class OutcomeBatch:
     truncated_KG: Flags
     interrupted_KG: Flags
     trainable_KG: Flags
+    truncation_told_K: Flags
+    interruption_told_K: Flags
     components_KGC: Floats | None
 
 
@@ -69,10 +73,14 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
     shape = (count, int(sizes.max(initial=1)))
     if not all(good):
         columns = [[value if ok else None for value, ok in zip(column, good, strict=True)] for column in columns]
-    (rewards, _), (successes, given), (tokens, _), *marks = [
-        _fill(column, sizes, shape, missing) for column, missing in zip(columns, _COLUMNS.values(), strict=True)
-    ]
-    truncated, interrupted, trainable = (values != 0.0 for values, _ in marks)
+    (
+        (rewards, _),
+        (successes, given),
+        (tokens, _),
+        (truncated, truncation),
+        (interrupted, interruption),
+        (trainable, _),
+    ) = [_fill(column, sizes, shape, missing) for column, missing in zip(columns, _COLUMNS.values(), strict=True)]
     components = _components(outcomes, good, shape)
     infinite = np.zeros(count, dtype=np.bool_)
     for values in (rewards, successes if given.any() else None, components):
@@ -84,7 +92,18 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
     sums, counted = np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0
     return OutcomeBatch(
-        rewards, successes, given, infinite, sums, counted, truncated, interrupted, trainable, components
+        rewards_KG=rewards,
+        successes_KG=successes,
+        given_K=given,
+        infinite_K=infinite,
+        tokens_K=sums,
+        counted_K=counted,
+        truncated_KG=truncated != 0.0,
+        interrupted_KG=interrupted != 0.0,
+        trainable_KG=trainable != 0.0,
+        truncation_told_K=truncation,
+        interruption_told_K=interruption,
+        components_KGC=components,
     )
 
 

@@ -1,0 +1,142 @@
+"""How rollouts ended, per environment: of themselves, forced to an answer, or cut off at the limit of tokens."""
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curricula.outcomes import OutcomeBatch
+from curricula.stateful import Reader
+
+Floats = NDArray[np.float64]
+
+MOST_TRUNCATED = 0.1
+"""Fraction of rollouts cut off at the limit above which training was seen to become unstable (10 to 15%)."""
+
+_LEAST = 100  # rollouts, before a fraction of them is worth a warning
+_LIMITED, _TRUNCATED, _TIMED, _INTERRUPTED, _CUT_SUM, _CUT, _FINISHED_SUM, _FINISHED = range(8)
+_FIELDS = 8
+_MOST = 1e120
+_logger = logging.getLogger("curricula")
+
+
+class Endings:
+    """Windowed fractions per environment, over groups of which hosts said how their rollouts ended.
+
+    Source: ScaleRL, arXiv 2510.13786, appendix: truncations of 10 to 15% destabilised training.
+
+    Args:
+        names: The environments.
+        window: Groups of each that count.
+    """
+
+    def __init__(self, names: tuple[str, ...], window: int) -> None:
+        self.names, self.window = names, window
+        self._warned: set[int] = set()
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty the windows, when what success is has changed."""
+        self.ends_EWF: Floats = np.zeros((len(self.names), self.window, _FIELDS))
+        self.told_E = np.zeros(len(self.names), dtype=np.int64)
+
+    def record(
+        self, batch: OutcomeBatch, places_K: NDArray[np.int64], codes_K: NDArray[np.int64], results_KG: Floats
+    ) -> None:
+        """Enter groups, in the order they were told.
+
+        Args:
+            batch: All outcomes of a tell.
+            places_K: Those of them that are entered.
+            codes_K: Their environments.
+            results_KG: Their successes, NaN where unknown.
+        """
+        truncates, interrupts = batch.truncation_told_K[places_K], batch.interruption_told_K[places_K]
+        told = truncates | interrupts
+        if not told.any():
+            return
+        scored = ~np.isnan(batch.rewards_KG[places_K])
+        cut = batch.interrupted_KG[places_K] & scored & interrupts[:, None]
+        known = ~np.isnan(results_KG) & interrupts[:, None]
+        values = np.where(known, results_KG, 0.0)
+        columns = (
+            scored & truncates[:, None],
+            batch.truncated_KG[places_K] & scored & truncates[:, None],
+            scored & interrupts[:, None],
+            cut,
+            values * cut,
+            known & cut,
+            values * ~cut,
+            known & ~cut,
+        )
+        ends_KF = np.stack([column.sum(axis=1) * 1.0 for column in columns], axis=1)[told]
+        groups, codes, slots, counts_E = in_windows(codes_K[told], self.told_E, self.window)
+        self.ends_EWF[codes, slots] = ends_KF[groups]
+        self.told_E += counts_E
+        self._warn(np.flatnonzero(counts_E))
+
+    def metrics(self, rate: str) -> dict[str, float]:
+        """Flat metrics; `rate` names what rollouts are measured in: "success" or "mean_reward"."""
+        sums = self.ends_EWF.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            columns = {
+                "truncated": sums[:, _TRUNCATED] / sums[:, _LIMITED],
+                "interrupted": sums[:, _INTERRUPTED] / sums[:, _TIMED],
+                f"{rate}_interrupted": sums[:, _CUT_SUM] / sums[:, _CUT],
+                f"{rate}_finished": sums[:, _FINISHED_SUM] / sums[:, _FINISHED],
+            }
+        return {
+            f"{name}/{column}": float(values[code])
+            for code, name in enumerate(self.names)
+            for column, values in columns.items()
+            if not np.isnan(values[code])
+        }
+
+    def _warn(self, codes: NDArray[np.int64]) -> None:
+        for code in codes.tolist():
+            limited, truncated = self.ends_EWF[code, :, _LIMITED].sum(), self.ends_EWF[code, :, _TRUNCATED].sum()
+            if code in self._warned or limited < _LEAST or truncated <= MOST_TRUNCATED * limited:
+                continue
+            self._warned.add(code)
+            _logger.warning(
+                "%s: %.0f%% of the last %d rollouts were cut off at the limit of tokens; above 10 to 15%% training "
+                "was seen to become unstable. Raise the limit, or end the thinking in time (interruption) (said once)",
+                self.names[code],
+                100.0 * truncated / limited,
+                limited,
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The windows."""
+        return {"window": self.window, "ends": self.ends_EWF.copy(), "told": self.told_E.copy()}
+
+    def load(self, state: Reader) -> None:
+        """Take over a saved state; windows of another length start empty."""
+        window = state.integer("window", low=1)
+        ends = state.array("ends", np.float64, (len(self.names), window, _FIELDS), low=-_MOST, high=_MOST)
+        told = state.array("told", np.int64, (len(self.names),))
+        if window == self.window:
+            self.ends_EWF, self.told_E = ends, told
+
+
+def in_windows(
+    codes_K: NDArray[np.int64], told_E: NDArray[np.int64], window: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where groups go in the windows of their environments, of which `told_E` groups were told before.
+
+    Returns:
+        The groups that are entered (of more than fill its window, an environment keeps the last), the environment of
+        each, its slot there; and how many groups each environment was told now, entered or not.
+
+    >>> [part.tolist() for part in in_windows(np.array([1, 0, 1, 1]), np.array([0, 1]), 2)]
+    [[1, 2, 3], [0, 1, 1], [0, 0, 1], [1, 3]]
+    """
+    counts_E = np.bincount(codes_K, minlength=len(told_E))
+    # Group by group of an environment, in the order they were told: its k-th goes k places on.
+    order = codes_K.argsort(kind="stable")
+    grouped = codes_K[order]
+    rank = np.arange(grouped.size) - (counts_E.cumsum() - counts_E)[grouped]
+    last = rank >= counts_E[grouped] - window
+    slots = (told_E[grouped] + rank) % window
+    return order[last], grouped[last], slots[last], counts_E
