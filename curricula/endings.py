@@ -95,7 +95,7 @@ class Endings:
 
     def _warn(self, codes: NDArray[np.int64]) -> None:
         for code in codes.tolist():
-            limited, truncated = self.ends_EWF[code, :, _LIMITED].sum(), self.ends_EWF[code, :, _TRUNCATED].sum()
+            limited, truncated = self.ends_EWF[code, :, [_LIMITED, _TRUNCATED]].sum(axis=1).tolist()
             if code in self._warned or limited < _LEAST or truncated <= MOST_TRUNCATED * limited:
                 continue
             self._warned.add(code)

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from curricula import CurriculaValueError, Curriculum, CurriculumConfig, Draw, Verdict
-from curricula.config import OverlongConfig
 from curricula_trl.ahead import Ahead
 from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
+from curricula_trl.interruption import interruption_of
 from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.refill import Choose, Refill
@@ -30,6 +30,7 @@ class Binding:
     Attributes:
         has_drawn: True once rollouts that the curriculum drew are there to train on.
         refill: What replaces groups that are not trained on.
+        interruption: What ends the thinking of rollouts, where the mix asks for it.
     """
 
     def __init__(self, trainer: Any, rows: Rows, config: CurriculumConfig, curriculum: Curriculum | None) -> None:
@@ -44,7 +45,7 @@ class Binding:
         self._success_column = _success_column(trainer, config)
         self._may_reorder = overrides_generation(trainer)
         self._may_zero = not kl_in_advantages(trainer)
-        self._sees_truncated = any(isinstance(rule, OverlongConfig) for rule in config.curriculum.filters)
+        self.interruption = interruption_of(trainer, config, self.ranks)
         self.refill = Refill(config.refill, self.ranks)
         self._saving = Saving(self.ranks, self._ahead, self.refill, len(rows))
 
@@ -79,7 +80,8 @@ class Binding:
 
     def _round(self, trainer: Any, groups: int, generate: Callable[[Any], dict[str, Any]], choose: Choose) -> Round:
         output = generate(self._bind(trainer, groups, choose))
-        verdicts, values = self._observe(trainer, output)
+        interrupted = None if self.interruption is None else self.interruption.finish(trainer, output)
+        verdicts, values = self._observe(trainer, output, interrupted)
         played = Round(output, self._draws, verdicts, values)
         self._draws, self._captured = [], Captured([])
         return played
@@ -116,7 +118,9 @@ class Binding:
         """Keeps what TRL scored in this round."""
         self._captured.take(inputs, rewards, completion_ids)
 
-    def _observe(self, trainer: Any, output: dict[str, Any]) -> tuple[list[tuple[bool, str]], Floats | None]:
+    def _observe(
+        self, trainer: Any, output: dict[str, Any], interrupted: torch.Tensor | None
+    ) -> tuple[list[tuple[bool, str]], Floats | None]:
         """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages.
 
         Returns:
@@ -124,7 +128,7 @@ class Binding:
         """
         captured = self._captured
         self.ranks.together("rollouts", lambda: captured.check(trainer, output, self._may_reorder))
-        scores = captured.scores(trainer, output, self.ranks, self._sees_truncated)
+        scores = captured.scores(trainer, output, self.ranks, interrupted)
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, scores))
         self.ranks.agree("verdicts", verdicts)
         if self._may_zero:

@@ -57,23 +57,34 @@ class Captured:
                 "the curriculum cannot tell which group they belong to. Keep TRL's rows, or detach()"
             )
 
-    def scores(self, trainer: Any, output: dict[str, Any], ranks: Ranks, sees_truncated: bool) -> Scores:
-        """What came of the rollouts of all ranks; whether they were cut off only where that is asked for."""
+    def scores(
+        self, trainer: Any, output: dict[str, Any], ranks: Ranks, interrupted: torch.Tensor | None = None
+    ) -> Scores:
+        """What came of the rollouts of all ranks.
+
+        Args:
+            trainer: The trainer.
+            output: What its generation returned.
+            ranks: Of it.
+            interrupted: Shape (rows,), this rank's rollouts whose thinking was ended by force, where any may be.
+        """
         assert self._rewards is not None
         rows = len(self._lengths)
         masked = trainer.mask_truncated_completions or "tool_mask" in output
-        told = [np.array(self._lengths), np.ones(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)]
+        cut_off = np.array(truncated(trainer, self._completion_ids), dtype=np.int64)
+        told = [np.array(self._lengths), np.ones(rows, dtype=np.int64), cut_off]
         if "tool_mask" in output:
             told[0] = _generated_tokens(output, self._lengths).cpu().numpy()
         if masked:
             told[1] = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1).long().cpu().numpy()
-        if sees_truncated:
-            told[2] = np.array(truncated(trainer, self._completion_ids), dtype=np.int64)
+        if interrupted is not None:
+            told.append(interrupted.long().cpu().numpy())
         if ranks.world_size > 1:
             table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
             told = list(ranks.gather(table).cpu().numpy().T)
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
-        return Scores(columns, told[0], told[1] != 0, told[2] != 0)
+        forced = told[3] != 0 if interrupted is not None else None
+        return Scores(columns, told[0], told[1] != 0, told[2] != 0, forced)
 
 
 def _same_rows(ids: torch.Tensor, lists: Sequence[Sequence[int]]) -> bool:

@@ -1,6 +1,7 @@
-"""The seam to TRL: six methods of a trainer, each calling TRL's own.
+"""The seam to TRL: seven methods of a trainer, each calling TRL's own.
 
-Only hooks that have been stable from TRL 0.24 to 1.16 are used. The mixin comes first in the class, so that a
+Only hooks that have been stable from TRL 0.24 to 1.16 are used, but for the generation of one turn, which serves
+interruptions alone, and whose signature is checked for them. The mixin comes first in the class, so that a
 user's own subclass keeps all of its overrides.
 """
 
@@ -32,6 +33,16 @@ class CurriculumMixin:
         except BaseException:
             self._curricula.cancel()
             raise
+
+    def _generate_single_turn(
+        self, prompt_ids: Any, images: Any, multimodal_fields: Any, *args: Any, **kwargs: Any
+    ) -> tuple[Any, Any]:
+        turn, binding = super()._generate_single_turn, self._curricula
+        if binding is None or binding.interruption is None or not self.model.training:
+            return turn(prompt_ids, images, multimodal_fields, *args, **kwargs)
+        return binding.interruption.generate(
+            self, lambda prompts: turn(prompts, images, multimodal_fields, *args, **kwargs), prompt_ids
+        )
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)

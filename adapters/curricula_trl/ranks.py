@@ -109,6 +109,10 @@ class Ranks:
         """Concatenates a column of equal length from every rank, in the order of the ranks."""
         return column if self.world_size == 1 else cast("torch.Tensor", self._accelerator.gather(column))
 
+    def collect(self, value: Any) -> list[Any]:
+        """A JSON-able value of each rank, in the order of the ranks."""
+        return [value] if self.world_size == 1 else self._collect(value)
+
     def barrier(self) -> None:
         """Waits until every rank is here."""
         self._accelerator.wait_for_everyone()
@@ -118,21 +122,28 @@ class Ranks:
         return self._accelerator.device
 
     def _broadcast(self, message: dict[str, Any]) -> dict[str, Any]:
-        data = torch.tensor(list(json.dumps(message).encode()), dtype=torch.uint8, device=self._device)
+        data = self._packed(message)
         length = torch.tensor([data.numel()], dtype=torch.int64, device=self._device)
         distributed.broadcast(length, src=0)
         if not self.is_main:
             data = torch.empty(int(length.item()), dtype=torch.uint8, device=self._device)
         distributed.broadcast(data, src=0)
-        return json.loads(bytes(data.tolist()))
+        return _unpacked(data)
 
-    def _collect(self, text: str | None) -> list[str | None]:
-        data = torch.tensor(list(json.dumps(text).encode()), dtype=torch.uint8, device=self._device)
+    def _collect(self, value: Any) -> list[Any]:
+        data = self._packed(value)
         sizes = self._accelerator.gather(torch.tensor([data.numel()], device=self._device)).tolist()
         padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self._device)
         padded[: data.numel()] = data
         rows = self._accelerator.gather(padded).view(self.world_size, -1)
-        return [json.loads(bytes(row[:size].tolist())) for row, size in zip(rows, sizes, strict=True)]
+        return [_unpacked(row[:size]) for row, size in zip(rows, sizes, strict=True)]
+
+    def _packed(self, value: Any) -> torch.Tensor:
+        return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self._device)
+
+
+def _unpacked(data: torch.Tensor) -> Any:
+    return json.loads(data.cpu().numpy().tobytes())
 
 
 def _line(error: Exception) -> str:

@@ -43,12 +43,14 @@ class Scores:
         tokens: Shape (B,), tokens generated.
         trainable: Shape (B,), whether there is a token to train on.
         truncated: Shape (B,), whether generation ended at the limit.
+        interrupted: Shape (B,), whether the thinking was ended by force; None where that is never done.
     """
 
     columns: Floats
     tokens: NDArray[np.int64]
     trainable: Flags
     truncated: Flags
+    interrupted: Flags | None
 
 
 def outcomes(trainer: Any, draws: Sequence[Draw], scores: Scores, success: int | None) -> list[GroupOutcome]:
@@ -79,6 +81,7 @@ def outcomes(trainer: Any, draws: Sequence[Draw], scores: Scores, success: int |
                 policy_version=draw.policy_version,
                 index=draw.index,
                 truncated=scores.truncated[rows],
+                interrupted=None if scores.interrupted is None else scores.interrupted[rows],
                 trainable=scores.trainable[rows],
                 components=None if parts is None else parts[rows],
             )

@@ -1,0 +1,121 @@
+"""What forced length interruption refuses, each in one line."""
+
+import inspect
+from typing import Any
+
+from curricula import CurriculaValueError, CurriculumConfig
+from curricula.config import InterruptionConfig
+from curricula.config.explain import config_error
+from curricula.config.schema import shown
+from curricula_trl.interruption.thinking import Thinking, token_ids
+
+_PARAMETERS = ["self", "prompt_ids", "images", "multimodal_fields", "num_generations", "has_tool_images"]
+_HOOK = "_generate_single_turn"
+_LIMITS = ("max_completion_length", "vllm_max_model_length")
+
+
+def check_lengths(config: CurriculumConfig) -> None:
+    """Refuses lengths of a mix that cannot fit its own `trainer:`, before anything is loaded.
+
+    How many tokens the sentence has is known only with a tokenizer: here it counts for one.
+
+    Raises:
+        ConfigError: With both figures.
+    """
+    chosen = config.interruption
+    if chosen is None:
+        return
+    least = chosen.at[1] + chosen.answer + 1
+    for name in _LIMITS:
+        most = config.trainer.get(name)
+        if type(most) is int and least > most:
+            message = (
+                f"expected at most {most} tokens, trainer.{name}; got {least} or more: at {chosen.at[1]}, the "
+                f"sentence, and answer {chosen.answer}; lower them, or raise trainer.{name}"
+            )
+            raise config_error(config.origin, ("interruption",), message)
+    if config.trainer.get("use_transformers_continuous_batching"):
+        message = "expected false beside interruption, which generates in two parts; got true; leave one of them out"
+        raise config_error(config.origin, ("trainer", "use_transformers_continuous_batching"), message)
+
+
+def check_trainer(trainer: Any, config: CurriculumConfig) -> None:
+    """Refuses a trainer that generates in a way that cannot be interrupted.
+
+    Raises:
+        CurriculaValueError: With the reason.
+    """
+    from trl import RLOOTrainer
+
+    name = type(trainer).__name__
+    if isinstance(trainer, RLOOTrainer):
+        raise _refusal(
+            f"{name} has no mask for tokens that the policy did not choose; use GRPOTrainer, or leave interruption out"
+        )
+    for option, value in (
+        ("rollout_func", getattr(trainer, "rollout_func", None)),
+        ("environment_factory", getattr(trainer, "environment_factories", None)),
+        ("tools", getattr(trainer, "tools", None)),
+        ("use_transformers_continuous_batching", trainer.args.use_transformers_continuous_batching),
+    ):
+        if value:
+            raise _refusal(f"with {option} rollouts are not generated in one turn by TRL; leave one of them out")
+    columns = getattr(trainer.train_dataset, "column_names", None) or []
+    if images := [column for column in ("image", "images") if column in columns]:
+        raise _refusal(f"column {images[0]!r} has images, and a continuation is made of tokens alone; leave one out")
+    own = next(
+        vars(cls)[_HOOK]
+        for cls in type(trainer).__mro__
+        if _HOOK in vars(cls) and not cls.__module__.startswith("curricula_trl.")
+    )
+    parameters = list(inspect.signature(own).parameters)
+    if parameters != _PARAMETERS:
+        raise _refusal(
+            f"expected {name}.{_HOOK}({', '.join(_PARAMETERS[1:])}), as in trl 1.16; got "
+            f"({', '.join(parameters[1:])}); leave interruption out, or use that version"
+        )
+
+
+def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
+    """The tokens of the sentence, checked against the trainer's limits.
+
+    Raises:
+        CurriculaValueError: A sentence that this tokenizer has no tokens for, or lengths that do not fit.
+    """
+    tokenizer = tokenizer_of(trainer)
+    tokens = token_ids(tokenizer, chosen.sentence)
+    if not tokens:
+        raise _refusal(f"expected a sentence of at least one token; got {shown(chosen.sentence)}, which has none")
+    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in tokens:
+        raise _refusal(
+            f"expected a sentence that the tokenizer has tokens for; got {shown(chosen.sentence)}, part of which is "
+            f"{tokenizer.unk_token}; set interruption.sentence to another"
+        )
+    if ends := [token for token in trainer.eos_token_ids if token in tokens]:
+        raise _refusal(
+            f"expected a sentence after which a rollout goes on; got {shown(chosen.sentence)}, which holds the end "
+            f"token {tokenizer.decode(ends[:1])!r}"
+        )
+    if chosen.closing and Thinking(tokenizer, chosen.closing).end(tokens) is None:
+        raise _refusal(
+            f"expected a sentence whose tokens hold {shown(chosen.closing)}; got {shown(tokenizer.decode(tokens))}; "
+            "set interruption.sentence to one that this tokenizer keeps"
+        )
+    total = chosen.at[1] + len(tokens) + chosen.answer
+    longest = getattr(trainer.args, "vllm_max_model_length", None) if trainer.use_vllm else None
+    for name, most in (("max_completion_length", trainer.max_completion_length), ("vllm_max_model_length", longest)):
+        if most is not None and total > most:
+            raise _refusal(
+                f"expected at most {most} tokens, {name}; got {total}: at {chosen.at[1]}, sentence {len(tokens)}, "
+                f"answer {chosen.answer}; lower them, or raise {name}"
+            )
+    return tokens
+
+
+def tokenizer_of(trainer: Any) -> Any:
+    """The tokenizer, also where a processor holds it."""
+    return getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+
+
+def _refusal(text: str) -> CurriculaValueError:
+    return CurriculaValueError(f"attach: interruption: {text}")

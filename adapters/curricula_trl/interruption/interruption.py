@@ -1,0 +1,132 @@
+"""Rollouts in two parts: to a limit of thinking, then, where they still think, with a sentence that ends it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from curricula import CurriculaRuntimeError, CurriculumConfig
+from curricula.config import InterruptionConfig
+from curricula_trl.interruption.bounded import Generate, generate_bounded
+from curricula_trl.interruption.checks import check_trainer, sentence_of, tokenizer_of
+from curricula_trl.interruption.masking import mask_forced
+from curricula_trl.interruption.plan import Plan
+from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined
+from curricula_trl.interruption.thinking import Thinking
+from curricula_trl.merge import count_items
+from curricula_trl.ranks import Ranks
+
+
+def interruption_of(trainer: Any, config: CurriculumConfig, ranks: Ranks) -> "Interruption | None":
+    """What interrupts a trainer's rollouts; None where the mix does not ask for it.
+
+    Raises:
+        CurriculaValueError: A trainer or lengths for which it cannot be done.
+    """
+    if config.interruption is None:
+        return None
+    check_trainer(trainer, config)
+    return Interruption(trainer, config.interruption, config.seed, ranks)
+
+
+class Interruption:
+    """Interrupts the rollouts of one trainer, and keeps tokens that were put in out of its loss.
+
+    Args:
+        trainer: The trainer.
+        chosen: The mix's section.
+        seed: Of the mix.
+        ranks: Of the trainer.
+    """
+
+    def __init__(self, trainer: Any, chosen: InterruptionConfig, seed: int, ranks: Ranks) -> None:
+        tokenizer = tokenizer_of(trainer)
+        self._chosen, self._ranks = chosen, ranks
+        self._sentence = sentence_of(trainer, chosen)
+        self._thinking = Thinking(tokenizer, chosen.closing)
+        self._plan = Plan(seed, chosen.at)
+        self._ends = {*trainer.eos_token_ids, tokenizer.pad_token_id}
+        self._eos = int(trainer.eos_token_ids[0])
+        self._longest = trainer.args.vllm_max_model_length if trainer.use_vllm else None
+        self._forced: list[tuple[int, int] | None] | None = None
+
+    def generate(self, trainer: Any, generate: Generate, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """Generates a round in place of TRL; every rank has to call it.
+
+        Args:
+            trainer: The trainer.
+            generate: TRL's generation of one turn, for prompts alone.
+            prompts: Token ids of this rank's rows.
+
+        Returns:
+            Token ids and log-probabilities, as TRL's; NaN for tokens that were put in.
+        """
+        count, rank = len(prompts), self._ranks.rank
+        limits = self._plan.limits(int(trainer.state.global_step), count * self._ranks.world_size)
+        limits = limits[rank * count : (rank + 1) * count]
+        tokens, logps = generate_bounded(trainer, self._ranks, generate, prompts, limits, 0)
+        parts = [
+            self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row])
+            for row in range(count)
+        ]
+        rollouts = self._finished(trainer, generate, prompts, parts)
+        self._forced = [rollout.forced for rollout in rollouts]
+        scores = None if logps is None else [rollout.logps for rollout in rollouts]
+        return [rollout.tokens for rollout in rollouts], scores
+
+    def finish(self, trainer: Any, output: dict[str, Any]) -> torch.Tensor:
+        """Masks what was put in, in TRL's output of the round, in place.
+
+        Returns:
+            Shape (B,), which of this rank's rollouts were interrupted.
+        """
+        forced, self._forced = self._forced, None
+
+        def mask() -> None:
+            if forced is None:
+                raise CurriculaRuntimeError(
+                    f"{type(trainer).__name__} generated without TRL's _generate_single_turn, so no rollout was "
+                    "interrupted; call TRL's method in your subclass, or leave interruption out of the mix"
+                )
+            mask_forced(output, forced, self._sentence)
+
+        self._ranks.together("interrupted rollouts", mask)
+        assert forced is not None
+        output["num_items_in_batch"] = count_items(self._ranks, output)
+        return torch.tensor([span is not None for span in forced], device=output["completion_ids"].device)
+
+    def _begun(self, prompt: Sequence[int], tokens: list[int], logps: list[float | None] | None, limit: int) -> Begun:
+        if not tokens:  # an engine that gave up at once: TRL needs one token at least
+            tokens, logps = [self._eos], None if logps is None else [None]
+        closed = 0 if self._thinking.is_closed(prompt) else self._thinking.end(tokens)
+        ended = tokens[-1] in self._ends
+        part = begun(tokens, logps, limit=limit, closed=closed, ended=ended, answer=self._chosen.answer)
+        length = len(prompt) + len(part.tokens) + (len(self._sentence) if part.interrupted else 0)
+        if part.budget and self._longest is not None and length >= self._longest:
+            # The engine has no room for an answer: the rollout stays cut off where it is.
+            return Begun(part.tokens, part.logps, False, 0)
+        return part
+
+    def _finished(
+        self, trainer: Any, generate: Generate, prompts: Sequence[Sequence[int]], parts: list[Begun]
+    ) -> list[Rollout]:
+        waiting = [row for row, part in enumerate(parts) if part.budget]
+        tokens: list[list[int]] = []
+        logps: list[list[float | None]] | None = None
+        if not self._ranks.all_true(not waiting):
+            # A rank whose rollouts are all complete takes part with a token that is not used.
+            rows = [
+                [*prompts[row], *parts[row].tokens, *(self._sentence if parts[row].interrupted else ())]
+                for row in waiting
+            ]
+            budgets = [parts[row].budget for row in waiting]
+            tokens, logps = generate_bounded(trainer, self._ranks, generate, rows or [prompts[0]], budgets or [1], 1)
+        places = {row: place for place, row in enumerate(waiting)}
+        rollouts: list[Rollout] = []
+        for row, part in enumerate(parts):
+            if row in places:
+                scores = None if logps is None else logps[places[row]]
+                rollouts.append(joined(part, self._sentence, tokens[places[row]], scores))
+            else:
+                rollouts.append(joined(part, (), (), None))
+        return rollouts

@@ -1,0 +1,110 @@
+"""A tiny trainer whose rollouts are interrupted, and a record of what it trained on.
+
+Run as a script it trains under torchrun: `interruption_host.py OUT.json '{"…": …}'`.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from host import ALPHABET, dataset, reward, shape, tokenizer, weights_digest
+from accelerate.utils import gather_object
+from transformers import Qwen2ForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+from curricula_trl import CurriculumSampler
+
+LETTERS = ALPHABET + "</>\n"
+SENTENCE = ", time is up.</t>"
+MIX = {"interruption": {"at": [3, 7], "answer": 5, "sentence": SENTENCE, "closing": "."}, "seed": 3}
+"""The closing tag is a character, so that a random model closes its thinking now and then."""
+
+
+def model(seed: int = 0) -> Qwen2ForCausalLM:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(shape(vocab_size=len(LETTERS) + 3, initializer_range=0.2))
+
+
+def trainer(folder: Path, **changes: Any) -> GRPOTrainer:
+    own = {name: changes.pop(name) for name in ("reward_funcs", "train_dataset", "model") if name in changes}
+    arguments = {
+        "output_dir": str(folder),
+        "per_device_train_batch_size": 8,
+        "num_generations": 4,
+        "max_completion_length": 32,
+        "max_steps": 3,
+        "learning_rate": 1e-3,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": [],
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "disable_tqdm": True,
+        "seed": 7,
+        **changes,
+    }
+    return GRPOTrainer(
+        model=own.get("model") or model(),
+        args=GRPOConfig(**arguments),
+        reward_funcs=own.get("reward_funcs", reward),
+        train_dataset=own.get("train_dataset") or dataset(),
+        processing_class=tokenizer(LETTERS),
+    )
+
+
+class Record:
+    """What TRL returned and the curriculum masked: rows in global order, round by round."""
+
+    def __init__(self, host: Any) -> None:
+        self.rounds: list[list[dict[str, Any]]] = []
+        self.outputs: list[dict[str, Any]] = []
+        inner = host._curricula.interruption.finish
+
+        def finish(trainer: Any, output: dict[str, Any]) -> torch.Tensor:
+            flags = inner(trainer, output)
+            rows = [_row(output, number, bool(flag)) for number, flag in enumerate(flags)]
+            self.outputs.append({name: value for name, value in output.items()})
+            self.rounds.append(gather_object(rows))
+            return flags
+
+        host._curricula.interruption.finish = finish
+
+
+def _row(output: dict[str, Any], number: int, interrupted: bool) -> dict[str, Any]:
+    prompt = output["prompt_ids"][number][output["prompt_mask"][number].bool()].tolist()
+    length = int((output["completion_mask"][number]).sum())
+    row = {"prompt": prompt, "tokens": output["completion_ids"][number][:length].tolist(), "interrupted": interrupted}
+    row["mask"] = output["tool_mask"][number][:length].tolist()
+    for name in ("old_per_token_logps", "sampling_per_token_logps"):
+        if name in output:
+            row[name] = output[name][number][:length].tolist()
+    return row
+
+
+def main(out: str, spec: str) -> None:
+    """Trains by a JSON spec (config, arguments, resume); rank 0 writes the rounds and a digest of the weights."""
+    options = json.loads(spec)
+    host = trainer(Path(options["output"]), **options.get("arguments", {}))
+    assert host.accelerator.num_processes == options["world_size"]
+    sampler = CurriculumSampler({**MIX, **options.get("config", {})}).attach(host)
+    record = Record(host)
+    host.train(resume_from_checkpoint=options.get("resume"))
+    digests = gather_object([weights_digest(host)])
+    if host.accelerator.process_index == 0:
+        result = {
+            "rounds": record.rounds,
+            "items": [int(output["num_items_in_batch"]) for output in record.outputs],
+            "weights": digests[0],
+            "alike": len(set(digests)) == 1,
+            "world_size": host.accelerator.num_processes,
+            "metrics": sampler.metrics(),
+        }
+        Path(out).write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
