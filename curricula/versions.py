@@ -9,7 +9,7 @@ from curricula.errors import MissingExtraError
 # The ranges of pyproject.toml's extras; a test compares the two.
 TESTED: Mapping[str, Mapping[str, str]] = {
     "trl": {"trl": ">=1.16,<1.17", "transformers": ">=5.17,<5.18", "torch": ">=2.13,<2.14", "datasets": ">=5.2,<5.3"},
-    "vllm": {"vllm": ">=0.22,<0.31.1"},
+    "vllm": {"vllm": ">=0.22,<0.32"},
     "mlflow": {"mlflow": ">=3.17,<3.19"},
     "transformers": {"transformers": ">=5.17,<5.18", "torch": ">=2.13,<2.14"},
     "envs": {"datasets": ">=5.2,<5.3", "reasoning-gym": ">=0.1.25,<0.2"},

@@ -1,0 +1,66 @@
+"""The head of the generator: in FP32 where asked for, and never older than the weights."""
+
+from typing import Any
+
+import torch
+from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbeddingMethod
+
+from curricula.errors import CurriculaRuntimeError
+
+# From 0.26 on the head's dtype is an attribute; before it, the projection is a method to override.
+_HAS_DTYPE = hasattr(LogitsProcessor, "_apply_head")
+
+
+class FP32Head(LogitsProcessor):
+    """vLLM's logits processor, projecting in float32 whatever the dtype of the model."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.head_dtype = torch.float32
+
+    if not _HAS_DTYPE:
+
+        def _get_logits(self, hidden_states: Any, lm_head: Any, embedding_bias: Any, skip_gather: bool = False) -> Any:
+            if not isinstance(lm_head.quant_method, UnquantizedEmbeddingMethod):
+                raise CurriculaRuntimeError(
+                    f"an FP32 head: expected a head that is not quantised; got {type(lm_head.quant_method).__name__}"
+                )
+            bias = None if embedding_bias is None else embedding_bias.float()
+            logits = torch.nn.functional.linear(hidden_states.float(), lm_head.weight.float(), bias)
+            gathered = self._gather_logits(logits)
+            return None if gathered is None else gathered[..., : self.org_vocab_size]
+
+
+def force_fp32() -> None:
+    """Has vLLM build `FP32Head` for every model of this process; again is nothing.
+
+    Raises:
+        CurriculaRuntimeError: This vLLM has no such layer to replace, or another plugin has replaced it.
+    """
+    from vllm.model_executor.custom_op import op_registry_oot
+
+    other = op_registry_oot.get("LogitsProcessor")
+    if other is FP32Head:
+        return
+    if other is not None:
+        raise CurriculaRuntimeError(
+            f"an FP32 head: expected vLLM's own logits processor; another plugin has put {other.__name__} in its "
+            "place: unset CURRICULA_FP32_HEAD, or leave that plugin out (VLLM_PLUGINS)"
+        )
+    if not hasattr(LogitsProcessor, "register_oot") or not hasattr(LogitsProcessor, "_get_logits"):
+        from vllm import __version__
+
+        raise CurriculaRuntimeError(
+            f"an FP32 head: expected a vLLM from 0.22 to 0.31; got {__version__}, whose head cannot be replaced: unset "
+            "CURRICULA_FP32_HEAD, or install another vLLM"
+        )
+    LogitsProcessor.register_oot(FP32Head)
+
+
+def refresh(model: torch.nn.Module) -> None:
+    """Packs the heads anew: on CPU vLLM keeps a packed copy, and leaves that of a tied head as it was when it loads."""
+    for module in model.modules():
+        method = getattr(module, "quant_method", None)
+        if isinstance(method, UnquantizedEmbeddingMethod):
+            method.process_weights_after_loading(module)
