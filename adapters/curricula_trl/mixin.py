@@ -41,7 +41,7 @@ class CurriculumMixin:
         if binding is None or binding.interruption is None or not self.model.training:
             return turn(prompt_ids, images, multimodal_fields, *args, **kwargs)
         return binding.interruption.generate(
-            self, lambda prompts: turn(prompts, images, multimodal_fields, *args, **kwargs), prompt_ids
+            self, lambda prompts, fields: turn(prompts, images, fields, *args, **kwargs), prompt_ids, multimodal_fields
         )
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from host import ALPHABET, dataset, reward, shape, tokenizer, weights_digest
 from accelerate.utils import gather_object
+from host import ALPHABET, dataset, reward, shape, tokenizer, weights_digest
 from transformers import Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
@@ -67,7 +67,7 @@ class Record:
         def finish(trainer: Any, output: dict[str, Any]) -> torch.Tensor:
             flags = inner(trainer, output)
             rows = [_row(output, number, bool(flag)) for number, flag in enumerate(flags)]
-            self.outputs.append({name: value for name, value in output.items()})
+            self.outputs.append(dict(output))
             self.rounds.append(gather_object(rows))
             return flags
 

@@ -1,13 +1,13 @@
 """Rollouts in two parts: to a limit of thinking, then, where they still think, with a sentence that ends it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from curricula import CurriculaRuntimeError, CurriculumConfig
 from curricula.config import InterruptionConfig
-from curricula_trl.interruption.bounded import Generate, generate_bounded
+from curricula_trl.interruption.bounded import generate_bounded
 from curricula_trl.interruption.checks import check_trainer, sentence_of, tokenizer_of
 from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
@@ -15,6 +15,9 @@ from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined
 from curricula_trl.interruption.thinking import Thinking
 from curricula_trl.merge import count_items
 from curricula_trl.ranks import Ranks
+
+Turn = Callable[[list[list[int]], Mapping[str, Any]], tuple[Any, Any]]
+"""TRL's generation of one turn, of token ids and of what else there is for each of them."""
 
 
 def interruption_of(trainer: Any, config: CurriculumConfig, ranks: Ranks) -> "Interruption | None":
@@ -50,13 +53,16 @@ class Interruption:
         self._longest = trainer.args.vllm_max_model_length if trainer.use_vllm else None
         self._forced: list[tuple[int, int] | None] | None = None
 
-    def generate(self, trainer: Any, generate: Generate, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    def generate(
+        self, trainer: Any, turn: Turn, prompts: Sequence[Sequence[int]], fields: Mapping[str, Any]
+    ) -> tuple[Any, Any]:
         """Generates a round in place of TRL; every rank has to call it.
 
         Args:
             trainer: The trainer.
-            generate: TRL's generation of one turn, for prompts alone.
+            turn: TRL's own.
             prompts: Token ids of this rank's rows.
+            fields: What the tokenizer gives beside them.
 
         Returns:
             Token ids and log-probabilities, as TRL's; NaN for tokens that were put in.
@@ -64,12 +70,12 @@ class Interruption:
         count, rank = len(prompts), self._ranks.rank
         limits = self._plan.limits(int(trainer.state.global_step), count * self._ranks.world_size)
         limits = limits[rank * count : (rank + 1) * count]
-        tokens, logps = generate_bounded(trainer, self._ranks, generate, prompts, limits, 0)
+        tokens, logps = generate_bounded(trainer, self._ranks, lambda rows: turn(rows, fields), prompts, limits, 0)
         parts = [
             self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row])
             for row in range(count)
         ]
-        rollouts = self._finished(trainer, generate, prompts, parts)
+        rollouts = self._finished(trainer, turn, prompts, fields, parts)
         self._forced = [rollout.forced for rollout in rollouts]
         scores = None if logps is None else [rollout.logps for rollout in rollouts]
         return [rollout.tokens for rollout in rollouts], scores
@@ -108,7 +114,12 @@ class Interruption:
         return part
 
     def _finished(
-        self, trainer: Any, generate: Generate, prompts: Sequence[Sequence[int]], parts: list[Begun]
+        self,
+        trainer: Any,
+        turn: Turn,
+        prompts: Sequence[Sequence[int]],
+        fields: Mapping[str, Any],
+        parts: list[Begun],
     ) -> list[Rollout]:
         waiting = [row for row, part in enumerate(parts) if part.budget]
         tokens: list[list[int]] = []
@@ -120,13 +131,35 @@ class Interruption:
                 for row in waiting
             ]
             budgets = [parts[row].budget for row in waiting]
-            tokens, logps = generate_bounded(trainer, self._ranks, generate, rows or [prompts[0]], budgets or [1], 1)
-        places = {row: place for place, row in enumerate(waiting)}
+            places = waiting or [0]
+            tokens, logps = generate_bounded(
+                trainer,
+                self._ranks,
+                lambda longer: turn(longer, _longer(fields, places, longer)),
+                rows or [prompts[0]],
+                budgets or [1],
+                1,
+            )
+        found = {row: place for place, row in enumerate(waiting)}
         rollouts: list[Rollout] = []
         for row, part in enumerate(parts):
-            if row in places:
-                scores = None if logps is None else logps[places[row]]
-                rollouts.append(joined(part, self._sentence, tokens[places[row]], scores))
+            if row in found:
+                scores = None if logps is None else logps[found[row]]
+                rollouts.append(joined(part, self._sentence, tokens[found[row]], scores))
             else:
                 rollouts.append(joined(part, (), (), None))
         return rollouts
+
+
+def _longer(fields: Mapping[str, Any], places: Sequence[int], prompts: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """What there is for each token of the prompts at some places, for prompts that have become longer."""
+    longer: dict[str, Any] = {}
+    for name, values in fields.items():
+        if not isinstance(values, list) or not all(isinstance(row, list) for row in values):
+            raise CurriculaRuntimeError(
+                f"interruption: cannot go on from prompts with {name!r}, which is not by token (images?); leave it out "
+                "of the prompts, or interruption out of the mix"
+            )
+        known = [values[place] for place in places]
+        longer[name] = [[*row, *[0] * (len(prompt) - len(row))] for row, prompt in zip(known, prompts, strict=False)]
+    return longer

@@ -22,7 +22,7 @@ class Plan:
         """The limits of a round of `total` rollouts, in global order; each call is for the next round.
 
         >>> Plan(7, (3, 9)).limits(0, 6), Plan(7, (3, 9)).limits(0, 3)
-        ([5, 8, 7, 7, 5, 6], [5, 8, 7])
+        ([7, 9, 8, 4, 5, 9], [7, 9, 8])
         """
         if version != self._version:
             self._version, self._rounds = version, 0
