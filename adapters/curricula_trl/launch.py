@@ -19,6 +19,7 @@ from curricula.config import CurriculumConfig
 from curricula.config.explain import config_error, did_you_mean
 from curricula.config.schema import shown
 from curricula_trl.display import display
+from curricula_trl.interruption import check_lengths
 from curricula_trl.sampler import CurriculumSampler
 
 
@@ -47,6 +48,7 @@ def check(config: CurriculumConfig) -> None:
             hint = "; remove the quotes or change it" if isinstance(value, str) else ""
             message = f"expected {expected}; got {shown(value)}{hint}"
             raise config_error(config.origin, ("trainer", name), message)
+    check_lengths(config)
 
 
 def run(

@@ -22,14 +22,18 @@ MIX = {"interruption": {"at": [3, 7], "answer": 5, "sentence": SENTENCE, "closin
 """The closing tag is a character, so that a random model closes its thinking now and then."""
 
 
-def model(seed: int = 0) -> Qwen2ForCausalLM:
+def model(seed: int = 0, further: int = 0) -> Qwen2ForCausalLM:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(shape(vocab_size=len(LETTERS) + 3, initializer_range=0.2))
+        return Qwen2ForCausalLM(shape(vocab_size=len(LETTERS) + 3 + further, initializer_range=0.2))
 
 
 def trainer(folder: Path, **changes: Any) -> GRPOTrainer:
-    own = {name: changes.pop(name) for name in ("reward_funcs", "train_dataset", "model") if name in changes}
+    own = {
+        name: changes.pop(name)
+        for name in ("reward_funcs", "train_dataset", "model", "processing_class")
+        if name in changes
+    }
     arguments = {
         "output_dir": str(folder),
         "per_device_train_batch_size": 8,
@@ -52,7 +56,7 @@ def trainer(folder: Path, **changes: Any) -> GRPOTrainer:
         args=GRPOConfig(**arguments),
         reward_funcs=own.get("reward_funcs", reward),
         train_dataset=own.get("train_dataset") or dataset(),
-        processing_class=tokenizer(LETTERS),
+        processing_class=own.get("processing_class") or tokenizer(LETTERS),
     )
 
 

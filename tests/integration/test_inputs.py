@@ -7,6 +7,7 @@ from typing import NamedTuple
 import inputs_attach
 import inputs_cli
 import inputs_data
+import inputs_interruption
 import inputs_log
 import inputs_mix
 import pytest
@@ -31,6 +32,7 @@ def rows() -> list[Row]:
 
 TABLE = {row.id: row for row in rows()}
 CASES = inputs_mix.CASES | inputs_attach.CASES | inputs_data.CASES | inputs_cli.CASES | inputs_log.CASES
+CASES |= inputs_interruption.CASES
 
 
 def test_the_table_and_the_cases_are_the_same() -> None:

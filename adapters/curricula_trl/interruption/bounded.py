@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from curricula_trl.interruption.server import request
 from curricula_trl.ranks import Ranks
 
 Rows = Sequence[Sequence[int]]
@@ -97,18 +96,24 @@ def _server(generation: Any, ranks: Ranks, budgets: Sequence[int], part: int) ->
         every = ranks.collect([prompts, list(budgets)])
         rows = [ids for asked, _ in every for ids in asked]
         limits = [most for _, each in every for most in each]
-        seed = generation.generation_kwargs.get("seed")
-        seeds = [None if seed is None else _seed(seed, part, row) for row in range(len(rows))]
 
-        def ask() -> Any:
+        def ask() -> list[tuple[list[int], list[float]]]:
+            from curricula_vllm.client import complete, sampling
+
+            parameters = sampling(generation)
+            if "seed" in parameters:
+                parameters["seed"] = _seed(parameters["seed"], part)
+            if generation.structured_outputs_regex is not None:
+                parameters["structured_outputs"] = {"regex": generation.structured_outputs_regex}
             with profiler or nullcontext():
-                return request(generation, rows, limits, seeds)
+                done = complete(generation.vllm_client, rows, limits, parameters)
+            return [(row.token_ids, row.logprobs) for row in done]
 
-        ids, logps = ranks.from_main(ask)
+        done = ranks.from_main(ask)
         first = sum(len(asked) for asked, _ in every[: ranks.rank])
         mine = slice(first, first + len(prompts))
-        scores = None if logps is None else [[[value] for value in row] for row in logps[mine]]
-        return prompts, ids[mine], scores, None
+        logps = [[[value] for value in values] for _, values in done[mine]]
+        return prompts, [ids for ids, _ in done[mine]], logps, None
 
     return generate
 

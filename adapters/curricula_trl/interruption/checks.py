@@ -11,7 +11,8 @@ from curricula_trl.interruption.thinking import Thinking, token_ids
 
 _PARAMETERS = ["self", "prompt_ids", "images", "multimodal_fields", "num_generations", "has_tool_images"]
 _HOOK = "_generate_single_turn"
-_LIMITS = ("max_completion_length", "vllm_max_model_length")
+# Tokens of a prompt, at least, that count against a limit.
+_LIMITS = {"max_completion_length": 0, "vllm_max_model_length": 1}
 
 
 def check_lengths(config: CurriculumConfig) -> None:
@@ -26,11 +27,11 @@ def check_lengths(config: CurriculumConfig) -> None:
     if chosen is None:
         return
     least = chosen.at[1] + chosen.answer + 1
-    for name in _LIMITS:
+    for name, prompt in _LIMITS.items():
         most = config.trainer.get(name)
-        if type(most) is int and least > most:
+        if type(most) is int and least > most - prompt:
             message = (
-                f"expected at most {most} tokens, trainer.{name}; got {least} or more: at {chosen.at[1]}, the "
+                f"expected at most {_room(name, most, 'trainer.')}; got {least} or more: at {chosen.at[1]}, the "
                 f"sentence, and answer {chosen.answer}; lower them, or raise trainer.{name}"
             )
             raise config_error(config.origin, ("interruption",), message)
@@ -102,11 +103,13 @@ def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
             "set interruption.sentence to one that this tokenizer keeps"
         )
     total = chosen.at[1] + len(tokens) + chosen.answer
-    longest = getattr(trainer.args, "vllm_max_model_length", None) if trainer.use_vllm else None
-    for name, most in (("max_completion_length", trainer.max_completion_length), ("vllm_max_model_length", longest)):
-        if most is not None and total > most:
+    limits = {"max_completion_length": trainer.max_completion_length}
+    if trainer.use_vllm and trainer.args.vllm_max_model_length is not None:
+        limits["vllm_max_model_length"] = trainer.args.vllm_max_model_length
+    for name, most in limits.items():
+        if total > most - _LIMITS[name]:
             raise _refusal(
-                f"expected at most {most} tokens, {name}; got {total}: at {chosen.at[1]}, sentence {len(tokens)}, "
+                f"expected at most {_room(name, most)}; got {total}: at {chosen.at[1]}, sentence {len(tokens)}, "
                 f"answer {chosen.answer}; lower them, or raise {name}"
             )
     return tokens
@@ -115,6 +118,10 @@ def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
 def tokenizer_of(trainer: Any) -> Any:
     """The tokenizer, also where a processor holds it."""
     return getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+
+
+def _room(name: str, most: int, where: str = "") -> str:
+    return f"{most - _LIMITS[name]} tokens, {where}{name}" + (" less a prompt" if _LIMITS[name] else "")
 
 
 def _refusal(text: str) -> CurriculaValueError:
