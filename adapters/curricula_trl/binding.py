@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from curricula import CurriculaValueError, Curriculum, CurriculumConfig, Draw, Verdict
@@ -18,6 +19,7 @@ from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.interruption import interruption_of
 from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
+from curricula_trl.recipes import Finish
 from curricula_trl.refill import Choose, Refill
 from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, outcomes
 from curricula_trl.rows import Rows
@@ -47,6 +49,7 @@ class Binding:
         self._may_zero = not kl_in_advantages(trainer)
         self.interruption = interruption_of(trainer, config, self.ranks)
         self.refill = Refill(config.refill, self.ranks)
+        self._finish = Finish(config.recipe, self.ranks)
         self._saving = Saving(self.ranks, self._ahead, self.refill, len(rows))
 
     @property
@@ -73,6 +76,7 @@ class Binding:
             show_policy(trainer, curriculum)
         first = play(groups, self._take_ahead)
         output = self.refill.complete(trainer, first, play) if self.refill.active else first.output
+        output = self._finish.complete(trainer, output)
         # A predictor that reads the policy cannot do so while it is trained.
         alone = curriculum is None or not reads_policy(curriculum)
         self._next_round = groups if alone and _generates_again(trainer) else 0
@@ -131,6 +135,8 @@ class Binding:
         scores = captured.scores(trainer, output, self.ranks, interrupted)
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, scores))
         self.ranks.agree("verdicts", verdicts)
+        if self._finish.needs_unscored:
+            _mark_unscored(output["advantages"], scores.columns, self.ranks.rank)
         if self._may_zero:
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
@@ -228,6 +234,14 @@ def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
             "name of its own (its __name__)"
         )
     return names.index(name)
+
+
+def _mark_unscored(advantages: torch.Tensor, columns: Floats, rank: int) -> None:
+    """Makes the advantages of this rank's rows without any reward NaN; TRL gives them zeros."""
+    first = rank * len(advantages)
+    missing = np.isnan(columns[first : first + len(advantages)]).all(axis=1)
+    if missing.any():
+        advantages[torch.from_numpy(missing).to(advantages.device)] = torch.nan
 
 
 def _zero_dropped(advantages: torch.Tensor, keep: Sequence[bool], rank: int, group_size: int) -> None:

@@ -20,6 +20,7 @@ from curricula.config.explain import config_error, did_you_mean
 from curricula.config.schema import shown
 from curricula_trl.display import display
 from curricula_trl.interruption import check_lengths
+from curricula_trl.recipes import arguments_of, check_arguments
 from curricula_trl.sampler import CurriculumSampler
 
 
@@ -49,6 +50,7 @@ def check(config: CurriculumConfig) -> None:
             message = f"expected {expected}; got {shown(value)}{hint}"
             raise config_error(config.origin, ("trainer", name), message)
     check_lengths(config)
+    check_arguments(config)
 
 
 def run(
@@ -78,7 +80,7 @@ def run(
     defaults: dict[str, Any] = {"output_dir": str(Path("runs") / name)}
     if not torch.accelerator.is_available():
         defaults["use_cpu"] = True
-    given = {**defaults, **config.trainer}
+    given = {**defaults, **arguments_of(config.recipe), **config.trainer}
     try:
         Path(given["output_dir"]).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -27,6 +27,7 @@ from curricula_trl.checks import check_dataset, check_refill, check_rewards, che
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.policy import show_policy
 from curricula_trl.ranks import Ranks
+from curricula_trl.recipes import check_trainer_arguments
 from curricula_trl.rows import Rows
 
 logger = logging.getLogger("curricula")
@@ -146,6 +147,7 @@ class CurriculumSampler(Sampler[int]):
             check_dataset(trainer)
             check_rewards(trainer, self.config)
             check_refill(trainer, self.config)
+            check_trainer_arguments(trainer, self.config)
             return Rows(trainer.train_dataset, self.config)
 
         rows = ranks.together("data set", read)

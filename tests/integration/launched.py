@@ -1,4 +1,4 @@
-"""Runs `host.py` in processes of its own, on several ranks under torchrun."""
+"""Runs `host.py`, or another script of its kind, in processes of its own, on several ranks under torchrun."""
 
 import json
 import os
@@ -18,12 +18,12 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def launch(out: Path, ranks: int, timeout: float = 300, **spec: Any) -> tuple[int, str]:
+def launch(out: Path, ranks: int, timeout: float = 300, script: Path = HOST, **spec: Any) -> tuple[int, str]:
     spec = {"world_size": ranks, **spec}
     command = [sys.executable]
     if ranks > 1:
         command += ["-m", "torch.distributed.run", "--nproc_per_node", str(ranks), "--master_port", str(free_port())]
-    command += [str(HOST), str(out), json.dumps(spec)]
+    command += [str(script), str(out), json.dumps(spec)]
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
