@@ -8,3 +8,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 os.environ.setdefault("CURRICULA_CACHE", "off")
+# vLLM: nothing is compiled, idle threads do not spin, and the cache of a tiny model is small.
+os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")
+os.environ.setdefault("VLLM_CPU_CI_ENV", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")

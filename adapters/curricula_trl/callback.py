@@ -29,6 +29,7 @@ class CurriculumCallback(TrainerCallback):
         self._binding.ranks.together("data set", self._check_dataset)
         if self._binding.curriculum is None:
             return
+        _watch_server(self._trainer)
         text = resolved(self._binding.config, self._binding.curriculum.pool.environments)
         banner = _banner(self._binding)
         _make_printable(banner)
@@ -69,6 +70,15 @@ def _make_printable(text: str) -> None:
     except UnicodeEncodeError:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _watch_server(trainer: Any) -> None:
+    """Limits how long a run waits for a vLLM server that is dead or silent: by TRL's own `vllm_server_timeout`."""
+    generation = getattr(trainer, "vllm_generation", None)
+    if (client := getattr(generation, "vllm_client", None)) is not None:
+        from curricula_vllm.watch import watch
+
+        watch(client, generation.server_timeout)
 
 
 def _banner(binding: Binding) -> str:

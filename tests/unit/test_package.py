@@ -112,6 +112,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
         assert f"{package.name}/__init__.py" in names
     assert "curricula = curricula.cli:main" in entry_points
     assert "[curricula.trackers]\nmlflow = curricula_mlflow:MLflowTracker" in entry_points
+    assert "[vllm.general_plugins]\ncurricula = curricula_vllm.plugin:register" in entry_points
     assert "frozen_encoder = curricula_transformers:FrozenEncoder" in entry_points
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
@@ -141,10 +142,15 @@ def test_importing_the_core_loads_no_host(clean: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("package", "extra"),
-    [("curricula_trl", "trl"), ("curricula_mlflow", "mlflow"), ("curricula_transformers", "transformers")],
+    [
+        ("curricula_trl", "trl"),
+        ("curricula_mlflow", "mlflow"),
+        ("curricula_transformers", "transformers"),
+        ("curricula_vllm", "vllm"),
+    ],
 )
 def test_a_missing_host_names_its_extra(clean: Path, tmp_path: Path, package: str, extra: str) -> None:
-    code = f"try:\n    import {package}\nexcept ImportError as error:\n    print(type(error).__name__, error)"
+    code = f"try:\n    from {package} import *\nexcept ImportError as error:\n    print(type(error).__name__, error)"
     said = run(clean, code, tmp_path)
     assert said.startswith("MissingExtraError")
     assert f'pip install "curricula-rl[{extra}]"' in said
