@@ -22,10 +22,16 @@ MIX = {"interruption": {"at": [3, 7], "answer": 5, "sentence": SENTENCE, "closin
 """The closing tag is a character, so that a random model closes its thinking now and then."""
 
 
-def model(seed: int = 0, further: int = 0) -> Qwen2ForCausalLM:
+TOKENIZER = tokenizer(LETTERS)
+FORCED = TOKENIZER(SENTENCE)["input_ids"]
+(CLOSING,) = TOKENIZER(".")["input_ids"]
+ENDS = {TOKENIZER.eos_token_id, TOKENIZER.pad_token_id}
+
+
+def model(seed: int = 0, further: int = 0, **changes: Any) -> Qwen2ForCausalLM:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(shape(vocab_size=len(LETTERS) + 3 + further, initializer_range=0.2))
+        return Qwen2ForCausalLM(shape(vocab_size=len(LETTERS) + 3 + further, initializer_range=0.2, **changes))
 
 
 def trainer(folder: Path, **changes: Any) -> GRPOTrainer:
@@ -89,11 +95,43 @@ def _row(output: dict[str, Any], number: int, interrupted: bool) -> dict[str, An
     return row
 
 
+def check_row(row: dict[str, Any], limit: int, answer: int) -> str:
+    """Checks a row against the plan alone, and returns how it ended."""
+    tokens, thought = row["tokens"], row["tokens"][:limit]
+    assert 1 <= len(tokens) <= limit + len(FORCED) + answer
+    still = len(thought) == limit and CLOSING not in thought and thought[-1] not in ENDS
+    assert row["interrupted"] == still
+    if still:
+        assert tokens[limit : limit + len(FORCED)] == FORCED
+        rest = tokens[limit + len(FORCED) :]
+        assert row["mask"] == [1] * limit + [0] * len(FORCED) + [1] * len(rest)
+        assert 1 <= len(rest) <= answer
+        assert len(rest) == answer or rest[-1] in ENDS
+        return "interrupted"
+    assert row["mask"] == [1] * len(tokens)
+    if CLOSING in thought:
+        closed = thought.index(CLOSING) + 1
+        assert len(tokens) <= closed + answer
+        assert len(tokens) == closed + answer or tokens[-1] in ENDS
+        return "closed"
+    assert tokens[-1] in ENDS
+    return "ended"
+
+
 def main(out: str, spec: str) -> None:
-    """Trains by a JSON spec (config, arguments, resume); rank 0 writes the rounds and a digest of the weights."""
+    """Trains by a JSON spec (config, arguments, model, resume); rank 0 writes the rounds and a digest of weights."""
     options = json.loads(spec)
-    host = trainer(Path(options["output"]), **options.get("arguments", {}))
+    arguments = options.get("arguments", {})
+    if arguments.get("use_vllm"):
+        from curricula_vllm import use_cpu
+
+        use_cpu()
+    if "model" in options:
+        arguments["model"] = Qwen2ForCausalLM.from_pretrained(options["model"], dtype="float32")
+    host = trainer(Path(options["output"]), **arguments)
     assert host.accelerator.num_processes == options["world_size"]
+    if client := getattr(getattr(host, "vllm_generation", None), "vllm_client", None):
+        client.generate = None  # it would send one prompt for each group
     sampler = CurriculumSampler({**MIX, **options.get("config", {})}).attach(host)
     record = Record(host)
     host.train(resume_from_checkpoint=options.get("resume"))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from datasets import Dataset
 from host import dataset, reward, tokenizer, weights_digest
-from interruption_host import LETTERS, MIX, SENTENCE, Record, model, trainer
+from interruption_host import ENDS, LETTERS, MIX, SENTENCE, TOKENIZER, Record, check_row, model, trainer
 from transformers import PreTrainedTokenizerFast
 
 from curricula_trl import CurriculumSampler
@@ -15,10 +15,6 @@ from curricula_trl.interruption.plan import Plan
 
 LEAST, MOST = MIX["interruption"]["at"]
 ANSWER = MIX["interruption"]["answer"]
-TOKENIZER = tokenizer(LETTERS)
-FORCED = TOKENIZER(SENTENCE)["input_ids"]
-(CLOSING,) = TOKENIZER(".")["input_ids"]
-ENDS = {TOKENIZER.eos_token_id, TOKENIZER.pad_token_id}
 
 
 def train(folder: Path, mix: dict[str, Any] | None = None, **arguments: Any) -> tuple[Any, CurriculumSampler, Record]:
@@ -36,36 +32,13 @@ def log_probabilities(policy: Any, row: dict[str, Any]) -> torch.Tensor:
     return logits.log_softmax(-1)
 
 
-def check_row(row: dict[str, Any], limit: int) -> str:
-    """Checks a row against the plan alone, and returns how it ended."""
-    tokens, thought = row["tokens"], row["tokens"][:limit]
-    assert 1 <= len(tokens) <= limit + len(FORCED) + ANSWER
-    still = len(thought) == limit and CLOSING not in thought and thought[-1] not in ENDS
-    assert row["interrupted"] == still
-    if still:
-        assert tokens[limit : limit + len(FORCED)] == FORCED
-        answer = tokens[limit + len(FORCED) :]
-        assert row["mask"] == [1] * limit + [0] * len(FORCED) + [1] * len(answer)
-        assert 1 <= len(answer) <= ANSWER
-        assert len(answer) == ANSWER or answer[-1] in ENDS
-        return "interrupted"
-    assert row["mask"] == [1] * len(tokens)
-    if CLOSING in thought:
-        closed = thought.index(CLOSING) + 1
-        assert len(tokens) <= closed + ANSWER
-        assert len(tokens) == closed + ANSWER or tokens[-1] in ENDS
-        return "closed"
-    assert tokens[-1] in ENDS
-    return "ended"
-
-
 def test_every_rollout_is_as_planned(tmp_path: Path) -> None:
     _, sampler, record = train(tmp_path, max_steps=12, per_device_train_batch_size=16)
     ways: dict[str, int] = {}
     for version, rows in enumerate(record.rounds):
         limits = Plan(MIX["seed"], (LEAST, MOST)).limits(version, len(rows))
         for row, limit in zip(rows, limits, strict=True):
-            way = check_row(row, limit)
+            way = check_row(row, limit, ANSWER)
             ways[way] = ways.get(way, 0) + 1
     assert set(ways) == {"interrupted", "closed", "ended"}
     assert min(ways.values()) >= 2
@@ -160,7 +133,7 @@ def test_rounds_of_one_version_have_limits_of_their_own(tmp_path: Path) -> None:
         plan = Plan(MIX["seed"], (LEAST, MOST))
         for rows in record.rounds[2 * step : 2 * step + 2]:
             for row, limit in zip(rows, plan.limits(step, len(rows)), strict=True):
-                check_row(row, limit)
+                check_row(row, limit, ANSWER)
 
 
 def test_an_evaluation_is_not_interrupted(tmp_path: Path) -> None:
