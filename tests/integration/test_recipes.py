@@ -1,0 +1,185 @@
+"""Presets by golden values; what contradicts one, or what a part is not defined for, in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host import trainer
+from trl import GRPOConfig, RLOOTrainer
+
+from curricula import ConfigError, CurriculaValueError, load_mix
+from curricula.config import as_config
+from curricula_trl import CurriculumSampler, recipe
+from curricula_trl.launch import check
+
+GOLDEN = {
+    "grpo": {
+        "loss_type": "grpo",
+        "importance_sampling_level": "token",
+        "epsilon": 0.2,
+        "epsilon_high": 0.2,
+        "scale_rewards": "group",
+    },
+    "dapo": {
+        "loss_type": "dapo",
+        "importance_sampling_level": "token",
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+        "scale_rewards": "group",
+        "beta": 0.0,
+    },
+    "gspo": {
+        "loss_type": "grpo",
+        "importance_sampling_level": "sequence",
+        "epsilon": 3e-4,
+        "epsilon_high": 4e-4,
+        "scale_rewards": "group",
+    },
+    "cispo": {
+        "loss_type": "cispo",
+        "importance_sampling_level": "token",
+        "epsilon_high": 5.0,
+        "scale_rewards": "group",
+        "beta": 0.0,
+    },
+    "scalerl": {
+        "loss_type": "cispo",
+        "importance_sampling_level": "token",
+        "epsilon_high": 5.0,
+        "scale_rewards": "none",
+        "beta": 0.0,
+    },
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_presets_are_these(name: str, tmp_path: Path) -> None:
+    found = recipe(name)
+    assert found == GOLDEN[name]
+    found["loss_type"] = "another"
+    assert recipe(name) == GOLDEN[name], "a fresh dict each time"
+    built = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, **recipe(name))
+    assert {key: getattr(built, key) for key in GOLDEN[name]} == GOLDEN[name]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_presets_run_as_they_are(name: str, tmp_path: Path) -> None:
+    host = trainer(tmp_path, max_steps=2, **recipe(name))
+    CurriculumSampler({"recipe": {"preset": name, "fp32_head": False}}).attach(host)
+    host.train()
+    losses = [entry["loss"] for entry in host.state.log_history if "loss" in entry]
+    assert len(losses) == 2
+    assert all(abs(loss) < 100 for loss in losses)
+
+
+def test_no_such_recipe() -> None:
+    with pytest.raises(CurriculaValueError, match=r"expected one of scalerl, .*; got 'cipso'; did you mean cispo\?"):
+        recipe("cipso")
+
+
+@pytest.mark.parametrize(
+    ("preset", "given", "said"),
+    [
+        ("cispo", {"loss_type": "dapo"}, r"trainer\.loss_type.*: expected cispo, of recipe cispo; got dapo"),
+        ("cispo", {"epsilon_high": 0.28}, r"trainer\.epsilon_high.*: expected 5 \(4 to 8\), of recipe cispo; got 0.28"),
+        ("scalerl", {"epsilon_high": -5.0}, r"epsilon_high.*: expected 5 \(4 to 8\), of recipe scalerl; got -5"),
+        ("scalerl", {"scale_rewards": True}, r"scale_rewards.*: expected none, of recipe scalerl; got group"),
+        ("dapo", {"beta": 0.04}, r"trainer\.beta.*: expected 0.0, of recipe dapo; got 0.04"),
+        ("gspo", {"importance_sampling_level": "token"}, r"level.*: expected sequence, of recipe gspo; got token"),
+    ],
+)
+def test_contradictions_in_a_mix(tmp_path: Path, preset: str, given: dict[str, Any], said: str) -> None:
+    file = tmp_path / "mix.yaml"
+    lines = "".join(f"  {key}: {str(value).lower()}\n" for key, value in given.items())
+    file.write_text(f"recipe: {preset}\nmodel: org/name\ntrainer:\n{lines}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=said) as caught:
+        check(load_mix(file))
+    assert "\n" not in str(caught.value)
+    assert "line 4" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("preset", "given"),
+    [
+        ("cispo", {"epsilon_high": 8}),
+        ("scalerl", {"scale_rewards": False}),
+        ("dapo", {"epsilon_high": 0.26}),
+        ("gspo", {"epsilon_high": 5e-3, "beta": 0.04}),
+    ],
+)
+def test_what_a_preset_leaves_open(preset: str, given: dict[str, Any]) -> None:
+    check(as_config({"recipe": preset, "model": "org/name", "trainer": given}))
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "said"),
+    [
+        ("cispo", {}, r"recipe cispo has loss_type cispo, the trainer was built with dapo; build it with GRPOConfig\("),
+        ("dapo", {"loss_type": "dapo"}, r"recipe dapo has epsilon_high 0.28 \(0.26 to 0.28\), .* built with 0.2;"),
+        ({"aggregation": "prompt"}, {"loss_type": "grpo"}, r"aggregation prompt .* the trainer has grpo"),
+        ({"aggregation": "prompt"}, {"beta": 0.1}, r"aggregation prompt is a weight .* and beta is not"),
+        ({"aggregation": "prompt"}, {"entropy_coef": 0.1}, r"aggregation prompt .* and an entropy bonus is not"),
+        ({"normaliser": "batch"}, {}, r"normaliser batch .* scale_rewards 'group'"),
+        (
+            {"normaliser": "batch"},
+            {"scale_rewards": "none", "multi_objective_aggregation": "normalize_then_sum"},
+            r"normaliser batch .*'normalize_then_sum'",
+        ),
+        ({"zero_variance": "mask"}, {"loss_type": "grpo", "beta": 0.1}, r"zero_variance mask .* loss_type grpo"),
+    ],
+)
+def test_trainers_that_a_recipe_is_not_for(tmp_path: Path, config: Any, arguments: dict[str, Any], said: str) -> None:
+    beta = arguments.pop("beta", 0.0)
+    host = trainer(tmp_path, **arguments)
+    host.beta = beta  # a penalty needs a reference model, which a model made in memory has no path for
+    with pytest.raises(CurriculaValueError, match=said) as caught:
+        CurriculumSampler({"recipe": config}).attach(host)
+    assert "\n" not in str(caught.value)
+
+
+def test_rloo_has_no_recipe(tmp_path: Path) -> None:
+    host = trainer(tmp_path, RLOOTrainer)
+    with pytest.raises(CurriculaValueError, match="a recipe is of GRPOTrainer's losses; got RLOOTrainer"):
+        CurriculumSampler({"recipe": {"zero_variance": "mask"}}).attach(host)
+
+
+def test_scalerl_reviews_what_is_nearly_always_passed() -> None:
+    assert [rule.type for rule in as_config({"recipe": "scalerl"}).curriculum.filters] == [
+        "zero_variance",
+        "pass_rate_cap",
+    ]
+    chosen = as_config({"recipe": "scalerl", "curriculum": {"filters": []}})
+    assert chosen.curriculum.filters == ()
+
+
+def test_masked_groups_are_in_neither_loss_nor_count(tmp_path: Path) -> None:
+    host = trainer(tmp_path, max_steps=3, loss_type="dapo")
+    CurriculumSampler({"recipe": {"zero_variance": "mask"}}).attach(host)
+    seen: list[tuple[float, int, int]] = []
+
+    class Watched(type(host)):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            output = super()._generate_and_score_completions(inputs)
+            mask = output["completion_mask"] * output["tool_mask"]
+            moved = (output["advantages"] != 0).view(-1, 4).any(dim=1).repeat_interleave(4)
+            assert not mask[~moved].any()
+            assert (output["completion_mask"].sum(dim=1) > 0).all(), "attention is untouched"
+            seen.append((float(output["num_items_in_batch"]), int(mask.sum()), int((~moved).sum())))
+            return output
+
+    Watched.__name__ = type(host).__name__
+    host.__class__ = Watched
+    host.train()
+    assert all(count == total for count, total, _ in seen)
+    assert sum(dropped for *_, dropped in seen) > 0
+
+
+def test_a_batch_without_any_group_to_train_on_moves_nothing(tmp_path: Path) -> None:
+    def never(completions: list[str], **_: Any) -> list[float]:
+        return [0.0] * len(completions)
+
+    host = trainer(tmp_path, max_steps=2, reward_funcs=never, **recipe("scalerl"))
+    before = {name: value.clone() for name, value in host.model.state_dict().items()}
+    CurriculumSampler({"recipe": {"preset": "scalerl", "fp32_head": False}}).attach(host)
+    host.train()
+    assert all(bool((before[name] == value).all()) for name, value in host.model.state_dict().items())
