@@ -10,6 +10,7 @@ from host import dataset, reward, tokenizer, weights_digest
 from interruption_host import ENDS, LETTERS, MIX, SENTENCE, TOKENIZER, Record, check_row, model, trainer
 from transformers import PreTrainedTokenizerFast
 
+from curricula import read_log
 from curricula_trl import CurriculumSampler
 from curricula_trl.interruption.plan import Plan
 
@@ -106,6 +107,25 @@ def test_the_gradient_is_that_of_the_tokens_that_were_chosen(tmp_path: Path, los
     total.backward()
     for name, value in host.model.named_parameters():
         assert torch.allclose(found[name], value.grad, atol=1e-5), name
+
+
+def test_the_log_and_the_figures_know_who_was_interrupted(tmp_path: Path) -> None:
+    _, sampler, record = train(tmp_path, {"log": str(tmp_path / "log")}, max_steps=6)
+    groups = read_log(tmp_path / "log").to_pylist()
+    rows = [row for rows in record.rounds for row in rows]
+    assert [flag for group in groups for flag in group["interrupted"]] == [row["interrupted"] for row in rows]
+    assert [tokens for group in groups for tokens in group["tokens"]] == [sum(row["mask"]) for row in rows]
+    metrics, told = sampler.metrics(), 0
+    for name in sampler.curriculum.pool.environments:
+        ours = [group for group in groups if group["environment"] == name]
+        pairs = [pair for group in ours for pair in zip(group["interrupted"], group["rewards"], strict=True)]
+        for figure, wanted in (("success_interrupted", True), ("success_finished", False)):
+            values = [value for flag, value in pairs if bool(flag) == wanted]
+            assert metrics.get(f"{name}/{figure}") == (pytest.approx(sum(values) / len(values)) if values else None)
+            told += len(values)
+        if pairs:
+            assert metrics[f"{name}/interrupted"] == pytest.approx(sum(flag for flag, _ in pairs) / len(pairs))
+    assert told == len(rows)
 
 
 @pytest.mark.parametrize("refill", [False, True])
