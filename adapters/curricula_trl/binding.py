@@ -17,6 +17,7 @@ from curricula_trl.ahead import Ahead
 from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.interruption import interruption_of
+from curricula_trl.mismatch import Mismatch, heads_of
 from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes import Finish
@@ -50,6 +51,7 @@ class Binding:
         self.interruption = interruption_of(trainer, config, self.ranks)
         self.refill = Refill(config.refill, self.ranks)
         self._finish = Finish(config.recipe, self.ranks)
+        self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks))
         self._saving = Saving(self.ranks, self._ahead, self.refill, len(rows))
 
     @property
@@ -85,6 +87,7 @@ class Binding:
     def _round(self, trainer: Any, groups: int, generate: Callable[[Any], dict[str, Any]], choose: Choose) -> Round:
         output = generate(self._bind(trainer, groups, choose))
         interrupted = None if self.interruption is None else self.interruption.finish(trainer, output)
+        self._mismatch.watch(output)
         verdicts, values = self._observe(trainer, output, interrupted)
         played = Round(output, self._draws, verdicts, values)
         self._draws, self._captured = [], Captured([])
@@ -174,7 +177,7 @@ class Binding:
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty on other ranks than 0."""
-        return {} if self._ahead is None else self._ahead.metrics() | self.refill.metrics()
+        return {} if self._ahead is None else self._ahead.metrics() | self.refill.metrics() | self._mismatch.metrics()
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
         """Writes the curriculum into a checkpoint."""

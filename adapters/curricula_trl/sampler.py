@@ -24,6 +24,7 @@ from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
 from curricula_trl.checks import check_dataset, check_refill, check_rewards, check_trainer
+from curricula_trl.fp32 import fp32_head
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.policy import show_policy
 from curricula_trl.ranks import Ranks
@@ -164,6 +165,8 @@ class CurriculumSampler(Sampler[int]):
 
         ranks.agree("size of the data set", len(rows))
         ranks.from_main(build)
+        if self.config.recipe.fp32_head:
+            ranks.together("head", lambda: fp32_head(trainer))
         binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
         if not isinstance(trainer, CurriculumMixin):
             trainer.__class__ = _with_curriculum(type(trainer))

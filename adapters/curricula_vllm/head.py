@@ -64,3 +64,24 @@ def refresh(model: torch.nn.Module) -> None:
         method = getattr(module, "quant_method", None)
         if isinstance(method, UnquantizedEmbeddingMethod):
             method.process_weights_after_loading(module)
+
+
+def head_dtype(generation: Any) -> str:
+    """In what the generator of TRL's `VLLMGeneration` computes its logits, as "float32"; "" where that is not shown.
+
+    A server shows it where it was started with `--hf-overrides '{"head_dtype": ...}'`, as `python -m curricula_vllm
+    serve` does for an FP32 head.
+    """
+    if generation.mode == "colocate":
+        model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
+        for module in model.modules():
+            if isinstance(module, LogitsProcessor):
+                found = getattr(module, "head_dtype", None)
+                return str(found or next(model.parameters()).dtype).removeprefix("torch.")
+        return ""
+    client = getattr(generation, "vllm_client", None)
+    if client is None:
+        return ""
+    shown = client.get_server_info().get("model_config") or {}
+    overrides = shown.get("hf_overrides") or {}
+    return str(overrides.get("head_dtype") or shown.get("dtype") or "").removeprefix("torch.")

@@ -90,8 +90,8 @@ def _check_parts(trainer: Any, chosen: RecipeConfig) -> None:
         )
     if chosen.zero_variance == "mask" and trainer.beta != 0.0 and loss not in (*_PROMPT_LOSSES, "vespo", "bnpo"):
         raise CurriculaValueError(
-            f"attach: recipe.zero_variance mask leaves rollouts out of loss_type {loss}, a mean over rollouts, and a KL "
-            "penalty cannot be made up for that; set beta to 0, or zero_variance to keep"
+            f"attach: recipe.zero_variance mask leaves rollouts out of loss_type {loss}, a mean over rollouts, and a "
+            "KL penalty cannot be made up for that; set beta to 0, or zero_variance to keep"
         )
     if chosen.ratio == "generator" and trainer.use_vllm and not trainer.vllm_importance_sampling_correction:
         raise CurriculaValueError(
