@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from curricula import CurriculaRuntimeError
 from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
-from curricula_trl.interruption.rollouts import Begun, begun, joined
+from curricula_trl.interruption.rollouts import Begun, begun, joined, within
 from curricula_trl.interruption.thinking import Thinking, token_ids
 
 TEXTS = ["<think> so 2 and 2 make 4 </think>\n\nThe answer is 4.", "a < b and c > d, so think / again"] * 8
@@ -126,6 +126,23 @@ def test_what_becomes_of_a_rollout_at_its_limit(
     tokens = [10, 11, 12, 13, 14, 15]
     part = begun(tokens, LOGPS, limit=limit, closed=closed, ended=ended, answer=3)
     assert part == Begun(tokens[:kept], LOGPS[:kept], interrupted, budget)
+
+
+@pytest.mark.parametrize(
+    ("length", "longest", "interrupted", "budget"),
+    [
+        (20, None, True, 5),
+        (20, 25, True, 5),
+        (20, 23, True, 3),
+        (20, 20, False, 0),  # no room for an answer: nothing is put in
+        (20, 18, False, 0),
+    ],
+)
+def test_an_answer_gets_what_room_the_engine_has(
+    length: int, longest: int | None, interrupted: bool, budget: int
+) -> None:
+    part = Begun([1, 2], None, True, 5)
+    assert within(part, length, longest) == Begun([1, 2], None, interrupted, budget)
 
 
 def test_joins_keep_tokens_and_log_probabilities_together() -> None:

@@ -11,7 +11,8 @@ from curricula_trl.interruption.bounded import generate_bounded
 from curricula_trl.interruption.checks import check_trainer, sentence_of, tokenizer_of
 from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
-from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined
+from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined, within
+from curricula_trl.interruption.room import longest_of
 from curricula_trl.interruption.thinking import Thinking
 from curricula_trl.merge import count_items
 from curricula_trl.ranks import Ranks
@@ -50,7 +51,8 @@ class Interruption:
         self._plan = Plan(seed, chosen.at)
         self._ends = {*trainer.eos_token_ids, tokenizer.pad_token_id}
         self._eos = int(trainer.eos_token_ids[0])
-        self._longest = trainer.args.vllm_max_model_length if trainer.use_vllm else None
+        self._longest: int | None = None
+        self._looked = False
         self._forced: list[tuple[int, int] | None] | None = None
 
     def generate(
@@ -67,10 +69,15 @@ class Interruption:
         Returns:
             Token ids and log-probabilities, as TRL's; NaN for tokens that were put in.
         """
+        if not self._looked:
+            self._longest, self._looked = longest_of(trainer, self._ranks), True
         count, rank = len(prompts), self._ranks.rank
         limits = self._plan.limits(int(trainer.state.global_step), count * self._ranks.world_size)
         limits = limits[rank * count : (rank + 1) * count]
-        tokens, logps = generate_bounded(trainer, self._ranks, lambda rows: turn(rows, fields), prompts, limits, 0)
+        budgets = limits
+        if self._longest is not None:
+            budgets = [max(1, min(most, self._longest - len(ids))) for most, ids in zip(limits, prompts, strict=True)]
+        tokens, logps = generate_bounded(trainer, self._ranks, lambda rows: turn(rows, fields), prompts, budgets, 0)
         parts = [
             self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row])
             for row in range(count)
@@ -108,10 +115,7 @@ class Interruption:
         ended = tokens[-1] in self._ends
         part = begun(tokens, logps, limit=limit, closed=closed, ended=ended, answer=self._chosen.answer)
         length = len(prompt) + len(part.tokens) + (len(self._sentence) if part.interrupted else 0)
-        if part.budget and self._longest is not None and length >= self._longest:
-            # The engine has no room for an answer: the rollout stays cut off where it is.
-            return Begun(part.tokens, part.logps, False, 0)
-        return part
+        return within(part, length, self._longest)
 
     def _finished(
         self,

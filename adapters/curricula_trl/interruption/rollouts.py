@@ -46,6 +46,20 @@ def begun(
     return Begun(kept, scores, False, closed + answer - most)
 
 
+def within(part: Begun, length: int, longest: int | None) -> Begun:
+    """A rollout in what room an engine has for it: one that has none stays cut off where it is.
+
+    Args:
+        part: Its first part.
+        length: Tokens from the start of the prompt to where it goes on.
+        longest: Tokens that the engine can hold of prompt and rollout; None where there is no such limit.
+    """
+    if longest is None or part.budget <= longest - length:
+        return part
+    room = max(0, longest - length)
+    return Begun(part.tokens, part.logps, part.interrupted and room > 0, room)
+
+
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """A whole rollout.
