@@ -94,8 +94,9 @@ class Endings:
         }
 
     def _warn(self, codes: NDArray[np.int64]) -> None:
-        for code in codes.tolist():
-            limited, truncated = self.ends_EWF[code, :, [_LIMITED, _TRUNCATED]].sum(axis=1).tolist()
+        counts_E2 = self.ends_EWF[:, :, [_LIMITED, _TRUNCATED]].sum(axis=1)
+        for code in map(int, codes):
+            limited, truncated = float(counts_E2[code, 0]), float(counts_E2[code, 1])
             if code in self._warned or limited < _LEAST or truncated <= MOST_TRUNCATED * limited:
                 continue
             self._warned.add(code)
