@@ -93,8 +93,8 @@ class Mismatch:
             if self._ranks.is_main and self._large & (self._large - 1) == 0:
                 logger.warning(
                     "trainer and generator: expected log-probabilities about as near as at the start (%.2g nats a "
-                    "token); got %.2g (largest %.2g) after a weight update: the generator holds other weights, as a stale head "
-                    "does (%d times so far)",
+                    "token); got %.2g (largest %.2g) after a weight update: the generator holds other weights, as a "
+                    "stale head does (%d times so far)",
                     self._first.mean,
                     found.mean,
                     found.largest,
