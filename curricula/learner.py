@@ -13,13 +13,13 @@ from curricula.bandits import Mixer
 from curricula.beliefs import Belief, build_belief
 from curricula.choosing.visited import Visited
 from curricula.config import CurriculumConfig
-from curricula.config.explain import config_error
 from curricula.costs import TokenCosts
 from curricula.filters import Filters, Groups, Judgement
 from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
 from curricula.predictors import Background, build_predictor
+from curricula.predictors.build import check_read
 from curricula.records import Status, Verdict
 from curricula.scored import Scored
 from curricula.stateful import Reader
@@ -65,7 +65,8 @@ class Learner:
         self._belief_type = selection.belief.type
         self._beliefs = build_belief(selection.belief, pool)
         self._visited = Visited(pool)
-        self._predictor = self._make_predictor(config)
+        check_read(config, self._beliefs.predicted)
+        self._predictor = build_predictor(selection.predictor, pool, config.origin) if self._beliefs.predicted else None
         self._costs = TokenCosts(pool, selection.bandit.discount)
         self._mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
@@ -228,19 +229,6 @@ class Learner:
             # Relative to the ability before these visits.
             offsets = ability[self.pool.codes[rows[first]]]
             self._predictor.learn(rows[first], passed[first], tried[first], offsets)
-
-    def _make_predictor(self, config: CurriculumConfig) -> Background | None:
-        chosen = config.curriculum.predictor
-        if self._beliefs.predicted:
-            return build_predictor(chosen, self.pool)
-        if chosen.type not in ("auto", "none"):
-            raise config_error(
-                config.origin,
-                ("curriculum", "predictor", "type"),
-                f"expected auto or none beside a belief of type {self._belief_type}, which uses no predictions; "
-                f"got {chosen.type!r}; leave it out, or choose belief: {{type: hierarchical}}",
-            )
-        return None
 
     def clear(self) -> None:
         """Forget all beliefs, and what was learned of difficulty."""

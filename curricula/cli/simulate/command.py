@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from curricula.cli import import_beside
 from curricula.cli.simulate import report
 from curricula.cli.simulate.environments import simulated
 from curricula.cli.simulate.preview import Plan, Preview, run_mix, run_uniform
@@ -48,6 +49,7 @@ def command(
     Example: curricula simulate configs/first-run.yaml --world chains
     """
     require("cli")
+    import_beside(mix)
     config = load_mix(mix)
     law = settled(world, seed, learning, unlearnable, correlation, steps)
     about = simulated(config, mix.parent, law, prompts)
