@@ -1,7 +1,6 @@
 """What is learned from outcomes: each is judged once, then teaches every part in one update."""
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast, get_args
@@ -34,7 +33,6 @@ _KEPT = ("informative", "unfiltered")
 _VERDICTS: dict[Judgement, Verdict] = {
     judgement: Verdict(judgement in _KEPT, judgement) for judgement in get_args(Judgement)
 }
-_MOST_UNTAUGHT = 64  # tells, where nobody asks: a warm start from a long log must not be held in memory
 _logger = logging.getLogger("curricula")
 
 
@@ -55,8 +53,9 @@ class Told(NamedTuple):
 class Learner:
     """The parts that learn, and the order in which they do.
 
-    A group is judged when it is told, since a host waits for the verdict. What it teaches is taken in when a part is
-    next looked at, in the order of the tells: hosts ask beside a step, and so the learning is beside it too.
+    A group is judged when it is told, since a host waits for the verdict. What it teaches may wait until `settle`, or
+    until a part is next looked at: a host that asks beside a step then learns beside it too. No more than one tell
+    waits.
     """
 
     def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
@@ -73,7 +72,7 @@ class Learner:
         self._monitor = Monitor(pool.environments, self._mixer.base, config.monitor.window)
         self._filters = Filters(selection.filters)
         self._said_infinite = False
-        self._untaught: deque[Callable[[], None]] = deque()
+        self._untaught: Callable[[], None] | None = None
 
     @property
     def beliefs(self) -> Belief:
@@ -112,9 +111,10 @@ class Learner:
         return self._monitor
 
     def settle(self) -> None:
-        """Take in what was told and not taught yet."""
-        while self._untaught:
-            self._untaught.popleft()()
+        """Take in what was told and not taught yet; where that raises, it is said once."""
+        if self._untaught is not None:
+            untaught, self._untaught = self._untaught, None
+            untaught()
 
     def learn(
         self,
@@ -124,7 +124,7 @@ class Learner:
         drawn: NDArray[np.bool_],
         windows_E2: NDArray[np.int64],
     ) -> list[Verdict]:
-        """Judge scored groups; every part is taught by them, in one update each, when it is next looked at.
+        """Judge scored groups; at the next `settle` they teach every part, in one update each.
 
         Args:
             batch: All outcomes of a tell.
@@ -160,9 +160,7 @@ class Learner:
         verdicts = [_VERDICTS[judgement] for judgement in judgements]
         compared = (~np.isnan(judged)).sum(axis=1)
         told = Told(batch, places, tickets, drawn, windows_E2.copy(), results, mixed, compared, self.rule.mode)
-        self._untaught.append(partial(self._take_in, told, verdicts))
-        if len(self._untaught) >= _MOST_UNTAUGHT:
-            self.settle()
+        self._untaught = partial(self._take_in, told, verdicts)
         return verdicts
 
     def _take_in(self, told: Told, verdicts: list[Verdict]) -> None:
