@@ -48,6 +48,8 @@ class Curriculum:
 
     Attributes:
         log: Where draws and outcomes are recorded, once `open_log` opened it.
+        lazy: Whether `tell` only judges, and what was told is learned from when something is next asked, or at
+            `settle`: for hosts that do this beside a step. What the learning raises then comes from there.
 
     Raises:
         ConfigError: A mix that does not fit the schema or the pool.
@@ -67,6 +69,7 @@ class Curriculum:
         self.config = as_config(config)
         self.seed = seed = self.config.seed if seed is None else seed
         self.log: OutcomeLog | None = None
+        self.lazy = False
         self._windows = Windows(pool)
         for name, environment in self.config.environments.items():
             if environment.levels is not None:
@@ -112,6 +115,7 @@ class Curriculum:
                 "ask: expected group_size >= 2; got 1; the signal of a group is the difference between its rollouts, "
                 "and a group of one has none, so every group would be dropped"
             )
+        self.settle()
         self._begin()
         self._planner.scout.receive(self._learner)
         now = self._situation(n, group_size, self._compute_shares(self._rng))
@@ -168,6 +172,7 @@ class Curriculum:
         outcomes = list(outcomes)
         if not outcomes:
             return []
+        self.settle()
         batch = stack(outcomes)
         numbers, tickets = self._tickets.resolve(outcomes)
         verdicts: list[Verdict | None] = [None] * len(outcomes)
@@ -194,7 +199,13 @@ class Curriculum:
         told = cast(list[Verdict], verdicts)
         if self.log is not None:
             self.log.told(outcomes, told)
+        if not self.lazy:
+            self.settle()
         return told
+
+    def settle(self) -> None:
+        """Take in what was told and not learned from yet; only a `lazy` curriculum has any."""
+        self._learner.settle()
 
     def cancel(self, tickets: Iterable[int]) -> None:
         """Give up draws whose rollouts never come back; their prompts can be drawn again at once.
@@ -204,6 +215,7 @@ class Curriculum:
         Raises:
             CurriculaValueError: A ticket that was never issued; nothing is cancelled then.
         """
+        self.settle()
         numbers = [self._tickets.issued_number("cancel", ticket) for ticket in tickets]
         known = [(number, ticket) for number in numbers if (ticket := self._tickets.find(number)) is not None]
         for number, ticket in dict(known).items():

@@ -1,7 +1,6 @@
 """What is learned from outcomes: each is judged once, then teaches every part in one update."""
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast, get_args
@@ -13,13 +12,13 @@ from curricula.bandits import Mixer
 from curricula.beliefs import Belief, build_belief
 from curricula.choosing.visited import Visited
 from curricula.config import CurriculumConfig
-from curricula.config.explain import config_error
 from curricula.costs import TokenCosts
 from curricula.filters import Filters, Groups, Judgement
 from curricula.monitor import Event, Monitor
 from curricula.outcomes import OutcomeBatch
 from curricula.pool import PromptPool
 from curricula.predictors import Background, build_predictor
+from curricula.predictors.build import check_read
 from curricula.records import Status, Verdict
 from curricula.scored import Scored
 from curricula.stateful import Reader
@@ -34,7 +33,6 @@ _KEPT = ("informative", "unfiltered")
 _VERDICTS: dict[Judgement, Verdict] = {
     judgement: Verdict(judgement in _KEPT, judgement) for judgement in get_args(Judgement)
 }
-_MOST_UNTAUGHT = 64  # tells, where nobody asks: a warm start from a long log must not be held in memory
 _logger = logging.getLogger("curricula")
 
 
@@ -55,8 +53,9 @@ class Told(NamedTuple):
 class Learner:
     """The parts that learn, and the order in which they do.
 
-    A group is judged when it is told, since a host waits for the verdict. What it teaches is taken in when a part is
-    next looked at, in the order of the tells: hosts ask beside a step, and so the learning is beside it too.
+    A group is judged when it is told, since a host waits for the verdict. What it teaches may wait until `settle`, or
+    until a part is next looked at: a host that asks beside a step then learns beside it too. No more than one tell
+    waits.
     """
 
     def __init__(self, pool: PromptPool, config: CurriculumConfig) -> None:
@@ -65,14 +64,15 @@ class Learner:
         self._belief_type = selection.belief.type
         self._beliefs = build_belief(selection.belief, pool)
         self._visited = Visited(pool)
-        self._predictor = self._make_predictor(config)
+        check_read(config, self._beliefs.predicted)
+        self._predictor = build_predictor(selection.predictor, pool, config.origin) if self._beliefs.predicted else None
         self._costs = TokenCosts(pool, selection.bandit.discount)
         self._mixer = Mixer(pool, config)
         self.rule = SuccessRule(config.success)
         self._monitor = Monitor(pool.environments, self._mixer.base, config.monitor.window)
         self._filters = Filters(selection.filters)
         self._said_infinite = False
-        self._untaught: deque[Callable[[], None]] = deque()
+        self._untaught: Callable[[], None] | None = None
 
     @property
     def beliefs(self) -> Belief:
@@ -111,9 +111,10 @@ class Learner:
         return self._monitor
 
     def settle(self) -> None:
-        """Take in what was told and not taught yet."""
-        while self._untaught:
-            self._untaught.popleft()()
+        """Take in what was told and not taught yet; where that raises, it is said once."""
+        if self._untaught is not None:
+            untaught, self._untaught = self._untaught, None
+            untaught()
 
     def learn(
         self,
@@ -123,7 +124,7 @@ class Learner:
         drawn: NDArray[np.bool_],
         windows_E2: NDArray[np.int64],
     ) -> list[Verdict]:
-        """Judge scored groups; every part is taught by them, in one update each, when it is next looked at.
+        """Judge scored groups; at the next `settle` they teach every part, in one update each.
 
         Args:
             batch: All outcomes of a tell.
@@ -159,9 +160,7 @@ class Learner:
         verdicts = [_VERDICTS[judgement] for judgement in judgements]
         compared = (~np.isnan(judged)).sum(axis=1)
         told = Told(batch, places, tickets, drawn, windows_E2.copy(), results, mixed, compared, self.rule.mode)
-        self._untaught.append(partial(self._take_in, told, verdicts))
-        if len(self._untaught) >= _MOST_UNTAUGHT:
-            self.settle()
+        self._untaught = partial(self._take_in, told, verdicts)
         return verdicts
 
     def _take_in(self, told: Told, verdicts: list[Verdict]) -> None:
@@ -229,19 +228,6 @@ class Learner:
             # Relative to the ability before these visits.
             offsets = ability[self.pool.codes[rows[first]]]
             self._predictor.learn(rows[first], passed[first], tried[first], offsets)
-
-    def _make_predictor(self, config: CurriculumConfig) -> Background | None:
-        chosen = config.curriculum.predictor
-        if self._beliefs.predicted:
-            return build_predictor(chosen, self.pool)
-        if chosen.type not in ("auto", "none"):
-            raise config_error(
-                config.origin,
-                ("curriculum", "predictor", "type"),
-                f"expected auto or none beside a belief of type {self._belief_type}, which uses no predictions; "
-                f"got {chosen.type!r}; leave it out, or choose belief: {{type: hierarchical}}",
-            )
-        return None
 
     def clear(self) -> None:
         """Forget all beliefs, and what was learned of difficulty."""

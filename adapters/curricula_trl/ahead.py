@@ -1,9 +1,10 @@
-"""Asks for the next round while the trainer trains on this one, so that no step waits for the choice.
+"""Learns from this round, and asks for the next, while the trainer trains on this one: no step waits for either.
 
 The ask comes after everything of this round was told, so it knows no less than one made at the last moment, and
 nothing happens to the curriculum in between: the draws are the same, only earlier on the clock.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -13,6 +14,8 @@ from curricula import CheckpointError, Curriculum, Draw
 from curricula.records import REASONS
 
 Fields = list[Any]
+
+logger = logging.getLogger("curricula")
 
 
 class Ahead:
@@ -24,6 +27,7 @@ class Ahead:
 
     def __init__(self, curriculum: Curriculum) -> None:
         self._curriculum = curriculum
+        curriculum.lazy = True
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="curricula")
         self._working: Future[list[Draw]] | None = None
         self._failure: BaseException | None = None
@@ -31,18 +35,30 @@ class Ahead:
         self._metrics: dict[str, float] | None = None
 
     def settled(self) -> Curriculum:
-        """The curriculum, once nothing is at work on it. What an early ask raised is kept for `take`."""
-        if self._working is not None:
-            working, self._working = self._working, None
-            self._failure = working.exception()
-            self._draws = [] if self._failure is not None else working.result()
+        """The curriculum, once nothing is at work on it and it knows all it was told.
+
+        What that raised, or an early ask, is kept for `take`: there all ranks listen for it.
+        """
+        self._wait()
+        try:
+            self._curriculum.settle()
+        except Exception as error:
+            self._failure = self._failure or error
         return self._curriculum
 
+    def _wait(self) -> None:
+        if self._working is not None:
+            working, self._working = self._working, None
+            failure = working.exception()
+            self._failure = self._failure or failure
+            self._draws = [] if failure is not None else working.result()
+
     def start(self, groups: int, group_size: int, policy_version: int) -> None:
-        """Asks in the background; the draws wait for `take`."""
-        self.settled()
+        """Learns and asks in the background; the draws wait for `take`."""
+        self._wait()
 
         def ask() -> list[Draw]:
+            self._curriculum.settle()
             # What is reported meanwhile is the round that is trained on, not the one that is drawn for.
             self._metrics = self._curriculum.metrics()
             return self._curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
@@ -70,8 +86,10 @@ class Ahead:
         return [replace(draw, policy_version=policy_version) for draw in draws]
 
     def cancel(self) -> None:
-        """Returns prompts that were drawn early and will not be used."""
+        """Returns prompts that were drawn early and will not be used; there may be no `take` after it."""
         curriculum = self.settled()
+        if self._failure is not None:
+            logger.error("the curriculum failed after its last round: %s", self._failure)
         if self._draws:
             curriculum.cancel([draw.ticket for draw in self._draws])
         self._draws, self._failure, self._metrics = [], None, None
@@ -79,6 +97,7 @@ class Ahead:
     def close(self) -> None:
         """Cancels what waits and ends the thread."""
         self.cancel()
+        self._curriculum.lazy = False
         self._executor.shutdown()
 
     def state(self) -> list[Fields]:

@@ -42,6 +42,8 @@ class Binding:
         self.config = config
         self._ahead = None if curriculum is None else Ahead(curriculum)
         self.has_drawn = False
+        # A predictor that reads the policy cannot do so while it is trained.
+        self._beside = curriculum is None or not reads_policy(curriculum)
         self._draws: list[Draw] = []
         self._next_round = 0
         self._captured = Captured([])
@@ -79,9 +81,7 @@ class Binding:
         first = play(groups, self._take_ahead)
         output = self.refill.complete(trainer, first, play) if self.refill.active else first.output
         output = self._finish.complete(trainer, output)
-        # A predictor that reads the policy cannot do so while it is trained.
-        alone = curriculum is None or not reads_policy(curriculum)
-        self._next_round = groups if alone and _generates_again(trainer) else 0
+        self._next_round = groups if self._beside and _generates_again(trainer) else 0
         return output
 
     def _round(self, trainer: Any, groups: int, generate: Callable[[Any], dict[str, Any]], choose: Choose) -> Round:

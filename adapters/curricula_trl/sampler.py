@@ -279,8 +279,11 @@ class CurriculumSampler(Sampler[int]):
             show_policy(trainer, curriculum)
         if self._warm_start is not None:
             told, prompts, unmatched = warm_start(curriculum, self._warm_start)
-            passed = f"; {unmatched:,} of other prompts were passed over" if unmatched else ""
-            logger.info("warm start: %d outcomes of %d prompts from %s%s", told, prompts, self._warm_start, passed)
+            found = f"warm start from {self._warm_start}: {told:,} outcomes of {prompts:,} prompts were taken over, "
+            found += f"{unmatched:,} of prompts that are not here were passed over"
+            logger.info("%s", found)
+            if trainer is not None:
+                print(f"curricula: {found}", flush=True)  # as the banner: few scripts show what is logged at INFO
         if (folder := self.config.log_folder) is not None:
             open_log(curriculum, folder)
         return curriculum

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from curricula.errors import CurriculaError, CurriculaValueError
 from curricula.versions import require
@@ -22,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # The name of an environment must not end a command on a terminal that cannot show it.
             stream.reconfigure(errors="backslashreplace")
+    path = sys.path[:]
     try:
         require("cli", ("typer", "rich"))
         from curricula.cli.app import app
@@ -33,6 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if is_main() or code == FAILED:
             print(f"curricula: {' '.join(str(error).splitlines())}", file=sys.stderr, flush=True)
         sys.exit(code)
+    finally:
+        sys.path[:] = path
+
+
+def import_beside(mix: Path) -> None:
+    """Lets this command find classes that a mix names beside it too, after all that is installed."""
+    sys.path.append(str(mix.parent.resolve()))
 
 
 def is_main() -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from curricula.cli import import_beside
 from curricula.config import load_mix
 from curricula.errors import CurriculaRuntimeError
 from curricula.log.counterfactual import Replay, Side, replay
@@ -26,6 +27,7 @@ def command(
 
     Example: curricula replay runs/log --with other.yaml
     """
+    import_beside(other)
     found = replay(log, load_mix(other))
     if as_json:
         typer.echo(json.dumps(asdict(found), allow_nan=False))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from curricula.cli import import_beside
 from curricula.config import load_mix
 from curricula.errors import CurriculaValueError
 
@@ -26,6 +27,7 @@ def command(
 
     Example: curricula train configs/first-run.yaml
     """
+    import_beside(mix)
     config = load_mix(mix)
     if warm_start is not None and (resume or checkpoint is not None):
         raise CurriculaValueError(

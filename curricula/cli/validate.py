@@ -4,9 +4,13 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from curricula.config import load_mix, resolved
+from curricula.bandits.make import make_bandit
+from curricula.cli import import_beside
+from curricula.config import CurriculumConfig, load_mix, resolved
+from curricula.predictors.build import check_buildable
 
 
 def command(
@@ -15,10 +19,11 @@ def command(
 ) -> None:
     """Read a mix, load its sources, and print it with every default written out.
 
-    Reward functions that the mix names are imported, and so run.
+    Reward functions and classes that the mix names are imported, and so run; no model is loaded.
 
     Example: curricula validate configs/first-run.yaml
     """
+    import_beside(mix)
     config = load_mix(mix)
     sizes: dict[str, int] = {}
     if any(environment.source is not None for environment in config.environments.values()):
@@ -26,6 +31,7 @@ def command(
 
         mixed = load_environments(config, mix.parent)
         config, sizes = mixed.config, dict(mixed.sizes)
+    _check_parts(config)
     text = resolved(config, list(sizes) or None)
     if as_json:
         typer.echo(json.dumps({"file": str(mix), "prompts": sizes, "mix": config.model_dump(mode="json")}))
@@ -37,3 +43,10 @@ def command(
         )
     else:
         typer.echo("# No sources: environments come from the trainer's data set.")
+
+
+def _check_parts(config: CurriculumConfig) -> None:
+    """Makes the parts that a mix names, as far as that takes no prompts; raises ConfigError where one cannot be."""
+    arms = len(config.environments) or 2  # where the data set says which there are, any number of them will do
+    make_bandit(config, np.full(arms, 1.0 / arms), np.ones(arms))
+    check_buildable(config)

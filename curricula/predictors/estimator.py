@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.errors import ConfigError, CurriculaRuntimeError, described
+from curricula.errors import CurriculaRuntimeError, described
 from curricula.pool import PromptPool
-from curricula.predictors.params import whole
+from curricula.predictors.params import Unfit, whole
 from curricula.predictors.river import River
 from curricula.predictors.sklearn import Sklearn
 from curricula.predictors.targets import logits
@@ -181,14 +181,12 @@ def _find(path: str) -> type:
         found = getattr(importlib.import_module(module), name)
     # Its module is run by the import, and may raise anything.
     except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"curriculum.predictor.type: expected module:Class of an installed package; got {path!r} "
-            f"({described(error)})"
-        ) from error
+        message = f"expected module:Class of an installed package; got {path!r} ({described(error)})"
+        raise Unfit(("type",), message) from error
     if not inspect.isclass(found) or not (hasattr(found, "partial_fit") or hasattr(found, "learn_one")):
-        raise ConfigError(
-            "curriculum.predictor.type: expected a class with partial_fit (scikit-learn) or learn_one (river); got "
-            f"{path!r}, which has neither"
+        raise Unfit(
+            ("type",),
+            f"expected a class with partial_fit (scikit-learn) or learn_one (river); got {path!r}, which has neither",
         )
     return cast(type, found)
 
@@ -201,8 +199,8 @@ def _wrap(chosen: type, path: str, params: Mapping[str, Any]) -> Model:
         batches = hasattr(estimator, "partial_fit")
         model = Sklearn(estimator) if batches else River(estimator)
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"curriculum.predictor.params: {path} refuses them: {described(error)}") from error
+        raise Unfit(("params",), f"{path} refuses them: {described(error)}") from error
     predict = "predict" if batches else "predict_one"
     if not model.classifies and not callable(getattr(estimator, predict, None)):
-        raise ConfigError(f"curriculum.predictor.type: expected a class with {predict}; got {path!r}, which has none")
+        raise Unfit(("type",), f"expected a class with {predict}; got {path!r}, which has none")
     return model

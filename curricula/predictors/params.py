@@ -10,6 +10,19 @@ _MOST_COUNT = 1 << 31
 _MOST_NUMBER = 1e12
 
 
+class Unfit(ConfigError):
+    """What a predictor refuses in its section; `build_predictor` says where that section stands.
+
+    Attributes:
+        key: Within the section.
+        why: What was expected, and what was given.
+    """
+
+    def __init__(self, key: tuple[str, ...], why: str) -> None:
+        super().__init__(f"curriculum.predictor.{'.'.join(key)}: {why}")
+        self.key, self.why = key, why
+
+
 def whole(name: str, value: object, low: int = 1, high: int = _MOST_COUNT) -> int:
     """A whole number within bounds; raises ConfigError where it is none.
 
@@ -48,5 +61,5 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**20)
 
 
-def _error(name: str, expected: str, value: object) -> ConfigError:
-    return ConfigError(f"curriculum.predictor.params.{name}: expected {expected}; got {shown(value)}; change it")
+def _error(name: str, expected: str, value: object) -> Unfit:
+    return Unfit(("params", name), f"expected {expected}; got {shown(value)}; change it")

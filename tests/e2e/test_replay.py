@@ -87,6 +87,8 @@ trainer: {output_dir: OUT, max_steps: 3, per_device_train_batch_size: 8, num_gen
     assert list((log / "outcomes").glob("*.parquet"))
     done = call("train", tmp_path / "second.yaml", "--warm-start", log)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert f"curricula: warm start from {log}: " in done.stdout
+    assert "prompts were taken over, 0 of prompts that are not here were passed over" in done.stdout
     wrong = call("train", tmp_path / "second.yaml", "--warm-start", log, "--resume")
     assert wrong.returncode == 2
     assert "expected --warm-start or a checkpoint to resume from; got both" in wrong.stderr

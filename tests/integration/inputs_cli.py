@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,19 @@ def command(name: str, text: str, *more: str) -> Callable[[Path], str]:
     return run
 
 
+def part(section: str) -> Callable[[Path], str]:
+    """Validates a mix of which only this part of the curriculum is wrong."""
+    return command("validate", f"seed: 1\ncurriculum:\n  {section}\n")
+
+
+def own_class(folder: Path) -> None:
+    (folder / "beside_the_mix.py").write_text("from curricula.bandits import DiscountedThompson as Rule\n")
+    bandit = "{type: 'beside_the_mix:Rule', params: {discount: 0.9, sharpness: 2.0}}"
+    before = sys.path[:]
+    assert "beside_the_mix:Rule" in part(f"bandit: {bandit}")(folder)
+    assert sys.path == before
+
+
 def validate(folder: Path) -> None:
     assert "chain_sum" in command("validate", SUMS)(folder)
 
@@ -46,6 +60,17 @@ def simulate(folder: Path) -> None:
 
 CASES = {
     "cli-validate": validate,
+    "cli-own-class": own_class,
+    "cli-no-class": part("bandit: {type: 'curricula.bandits:Exp3'}"),
+    "cli-class-params": part("bandit: {type: 'curricula.bandits:Exp3S', params: {explore: 1}}"),
+    "cli-no-weights": part("bandit: quotas"),
+    "cli-no-estimator": part("predictor: {type: 'sklearn.linear_model:SGDRegresor'}"),
+    "cli-stacked-estimator": part(
+        "predictor: {type: stack, members: [{type: features}, {type: 'sklearn.svm:SVC', params: {C: 1}}]}"
+    ),
+    "cli-predictor-params": part("predictor: {type: frozen_encoder, params: {modl: MiniLM}}"),
+    "cli-predictor-number": part("predictor: {type: hashed_text, params: {memory: 0}}"),
+    "cli-unread-predictor": part("{belief: decayed_beta, predictor: {type: features}}"),
     "cli-bad-mix": command("train", "curiculum: {}"),
     "cli-missing-mix": lambda folder: call("train", str(folder / "none.yaml")),
     "cli-no-model": command("train", SUMS),

@@ -27,7 +27,7 @@ def launch(out: Path, ranks: int, timeout: float = 300, script: Path = HOST, **s
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]),
     }
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=timeout, check=False, cwd=out.parent

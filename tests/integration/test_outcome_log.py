@@ -78,12 +78,16 @@ def test_the_log_starts_at_the_folder_of_the_mix(tmp_path: Path) -> None:
     assert load_mix(tmp_path / "mix.yaml").log_folder == tmp_path / "logs" / "one"
 
 
-def test_a_run_starts_warm_from_the_log_of_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_starts_warm_from_the_log_of_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     caplog.set_level("INFO", logger="curricula")
     run(tmp_path)
     known = {row["key"] for row in logged(tmp_path)}
     sampler = CurriculumSampler(warm_start=tmp_path / "outcomes-of-it").attach(trainer(tmp_path / "second"))
-    assert f"warm start: 12 outcomes of {len(known)} prompts from" in caplog.text
+    said = f"outcomes-of-it: 12 outcomes of {len(known)} prompts were taken over, 0 of prompts that are not here"
+    assert said in caplog.text
+    assert said in capsys.readouterr().out
     assert sampler.metrics()["coverage"] == len(known) / 80
     assert sampler.metrics()["told"] == 0
     sampler.trainer.train()

@@ -12,6 +12,7 @@ import pytest
 
 from curricula import CurriculumConfig
 from curricula.cli.simulate.environments import simulated, source_size
+from curricula.cli.simulate.left_out import left_out, simulable
 from curricula.cli.simulate.preview import ARMS, Plan, Preview, run_mix, run_uniform
 from curricula.simulation import EnvironmentLaw, Law, Prerequisite, fit_law, named_law
 
@@ -45,6 +46,7 @@ def test_the_figures_hang_together_and_follow_the_seed(tmp_path: Path) -> None:
     needed = found["to_uniforms_final"]["rollouts"]
     assert needed["gain"]["low"] < needed["gain"]["value"] < needed["gain"]["high"]
     assert any("not a forecast" in note for note in found["notes"])
+    assert found["notes"][-1] == "Not simulated, of what the mix sets: success."
     assert any("maths" in note and "200 prompts" in note for note in found["notes"])
     for file in found["plots"]:
         assert Path(file).stat().st_size > 10_000
@@ -111,3 +113,33 @@ def test_large_mixes_are_scaled_down_and_worlds_are_stretched() -> None:
     bare = simulated(CurriculumConfig(), Path(), named_law("balanced"), 50)
     assert bare.law.names == named_law("balanced").names
     assert "names no environments" in bare.notes[0]
+
+
+def test_what_is_not_simulated_is_named() -> None:
+    everything = {
+        "environments": {"a b": {"source": {"type": "dataset"}, "reward": "rewards:exact", "weight": 2.0}},
+        "environment_column": "env",
+        "key": "uid",
+        "success": {"threshold": 1.0},
+        "curriculum": {
+            "predictor": {"type": "stack", "members": [{"type": "hashed_text"}, {"type": "policy_head"}]},
+            "filters": [{"type": "overlong"}, {"type": "zero_variance", "on": "components"}, {"type": "pass_rate_cap"}],
+            "expiry": 10,
+            "explore": 0.1,
+        },
+        "refill": {"rounds": 1},
+        "monitor": {"trackers": ["mlflow"]},
+        "seed": 7,
+        "log": "log",
+        "model": "m",
+        "trainer": {"num_generations": 4, "max_steps": 9},
+    }
+    config = CurriculumConfig.model_validate(everything)
+    assert ", ".join(left_out(config)) == (
+        "environments.'a b'.reward, curriculum.predictor, curriculum.filters[0], curriculum.filters[1].on, "
+        "curriculum.expiry, environment_column, key, success, refill, monitor, seed, log, model, trainer"
+    )
+    assert simulable(config).curriculum.predictor.type == "auto"
+    named = {"environments": {"a": {"weight": 2.0}}, "trainer": {"num_generations": 4}}
+    own = {"curriculum": {"predictor": {"type": "hashed_text"}, "filters": [{"type": "pass_rate_cap"}]}}
+    assert left_out(CurriculumConfig.model_validate(named | own)) == []

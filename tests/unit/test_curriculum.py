@@ -454,7 +454,6 @@ def test_of_several_groups_of_a_prompt_in_one_tell_the_first_is_its_first_visit(
     told = [(3, nan), (1, [0, 1]), (3, [1, 1]), (1, [1, 0]), (3, [0, 0])]
     curriculum.tell([GroupOutcome(None, rewards, index=row, successes=rewards) for row, rewards in told])
     curriculum.tell([GroupOutcome(None, [0, 1], index=row) for row in (1, 2, 2)])
-    learner.settle()
     rows = [[row for row, first in zip(g.rows_K.tolist(), g.first_K.tolist(), strict=True) if first] for g in given]
     assert rows == [[1, 3], [2]] == seen
     assert sum(given[0].first_K) == 2

@@ -273,3 +273,13 @@ def test_the_mixes_in_the_readme_are_mixes(tmp_path: Path) -> None:
     assert mixes[0].curriculum == defaults.curriculum
     assert mixes[0].monitor == defaults.monitor
     assert mixes[1].trainer["learning_rate"] == 1e-6
+
+
+def test_validating_a_mix_imports_only_the_hosts_that_it_names(tmp_path: Path) -> None:
+    heavy = "torch", "transformers", "trl", "sklearn"
+    (tmp_path / "mix.yaml").write_text("{}", encoding="utf-8")
+    code = "import sys; from curricula.cli.validate import command; command(Path('mix.yaml'))"
+    said = run(
+        sys.executable, f"from pathlib import Path; {code}; print([n for n in {heavy} if n in sys.modules])", tmp_path
+    )
+    assert said.splitlines()[-1] == "[]"

@@ -10,8 +10,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from curricula.cli import import_beside
 from curricula.cli.simulate import report
 from curricula.cli.simulate.environments import simulated
+from curricula.cli.simulate.left_out import left_out
 from curricula.cli.simulate.preview import Plan, Preview, run_mix, run_uniform
 from curricula.config import CurriculumConfig, load_mix
 from curricula.errors import CurriculaValueError
@@ -48,6 +50,7 @@ def command(
     Example: curricula simulate configs/first-run.yaml --world chains
     """
     require("cli")
+    import_beside(mix)
     config = load_mix(mix)
     law = settled(world, seed, learning, unlearnable, correlation, steps)
     about = simulated(config, mix.parent, law, prompts)
@@ -67,6 +70,8 @@ def command(
 
     pictures = draw(preview, world, out)
     notes = [report.DISCLAIMER, report.law_text(world, plan.law), *about.notes]
+    if ignored := left_out(config):
+        notes.append(f"Not simulated, of what the mix sets: {', '.join(ignored)}.")
     summary = preview.summary() | {"world": world, "notes": notes, "plots": [str(picture) for picture in pictures]}
     (out / "simulate.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     if as_json:

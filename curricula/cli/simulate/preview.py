@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.cli.simulate.left_out import simulable
 from curricula.config import CurriculumConfig
-from curricula.config.schema import SuccessConfig
 from curricula.simulation import CurriculumRule, Curve, Law, Uniform, World, gain, simulate
 from curricula.simulation.run import Budget
 
@@ -49,9 +49,7 @@ def run_mix(plan: Plan, config: CurriculumConfig, seed: int, target: float, on_s
     """The mix, for twice as long where it needs that to reach the target."""
     world = plan.world(seed)
     levels_N = world.levels(plan.levels) if any(high for _, high in plan.levels) else None
-    # Simulated rewards are 0 and 1, whatever the rewards of the real run are.
-    mix = config.model_copy(update={"success": SuccessConfig()})
-    rule = CurriculumRule(world.pool(levels=levels_N), plan.group_size, mix, seed)
+    rule = CurriculumRule(world.pool(levels=levels_N), plan.group_size, simulable(config), seed)
     return simulate(
         world,
         rule,

@@ -1,0 +1,49 @@
+"""README's table of metrics has every figure that there is, and no other."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from accelerate import Accelerator
+
+from curricula import Curriculum, GroupOutcome, PromptPool
+from curricula.config import RefillConfig
+from curricula_trl import refill
+from curricula_trl.ranks import Ranks
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def table() -> set[str]:
+    """Names in the table, written out: of an environment where the first of their cell is."""
+    text = README.read_text(encoding="utf-8").split("| name, after `curriculum/` | |\n|---|---|\n")[1]
+    names: set[str] = set()
+    for line in text[: text.index("\n\n")].splitlines():
+        cell = re.findall("`(.+?)`", line.split("|")[1])
+        of_environment = cell[0].startswith("NAME/")
+        for name in cell:
+            name = cell[0].rpartition("_")[0] + name if name.startswith("_") else name
+            # The one figure that both an environment and the whole have stands twice in its cell.
+            whole = not of_environment or f"NAME/{name}" in cell
+            names.add(name if whole or name.startswith("NAME/") else f"NAME/{name}")
+    return names
+
+
+def logged(rewards: list[float]) -> set[str]:
+    texts = [f"word {row % 3}" for row in range(400)]
+    curriculum = Curriculum(PromptPool(["sums"] * 400, texts=texts), {"curriculum": {"expiry": 50}})
+    for _ in range(8):
+        draws = curriculum.ask(32, group_size=len(rewards))
+        curriculum.tell([GroupOutcome(draw.ticket, np.roll(rewards, draw.index)) for draw in draws])
+    curriculum.ask(1, group_size=4)
+    names = {re.sub("^sums/", "NAME/", name) for name in curriculum.metrics()}
+    return {re.sub("^predictor/hashed_text/", "predictor/TYPE/", name) for name in names}
+
+
+def test_the_table_of_metrics_is_complete_and_true() -> None:
+    account = refill.Refill(RefillConfig(rounds=1), Ranks(Accelerator(cpu=True)))
+    account.wasted = {"zero_variance": 1}
+    counts = {re.sub("^wasted_.*", "wasted_CAUSE", name) for name in account.metrics()}
+    assert logged([0.0, 1.0, 1.0, 0.0]) | counts == table()
+    rewards = {name.replace("mean_reward", "success") for name in logged([0.0, 3.0, 1.0, 0.5])}
+    assert rewards <= table()
