@@ -52,9 +52,10 @@ def draw(
         return [], 1.0
     count_L, size_L = counts_R[live], sizes_R[live]
     # Rows laid end to end: each takes up as much room as it has draws.
-    chance = np.concatenate([strata.chances[row] for row in live.tolist()])
-    even = np.concatenate([strata.evens[row] for row in live.tolist()])
-    stated = np.concatenate([strata.stated[row] for row in live.tolist()])
+    alive: list[int] = live.tolist()
+    chance = np.concatenate([strata.chances[row] for row in alive])
+    even = np.concatenate([strata.evens[row] for row in alive])
+    stated = np.concatenate([strata.stated[row] for row in alive])
     drawn = systematic(chance, size_L, count_L, rng)
     starts = (sizes_R.cumsum() - sizes_R)[live]
     row = np.repeat(np.arange(live.size), count_L)
@@ -83,7 +84,8 @@ def draw(
 def repeat(pool: PromptPool, counts: Ints, spans: list[tuple[int, int]], rng: np.random.Generator) -> list[Choice]:
     """Draw evenly among all eligible prompts, in flight or not, each as rarely twice as can be."""
     choices: list[Choice] = []
-    for code in np.flatnonzero(counts).tolist():
+    asked: list[int] = np.flatnonzero(counts).tolist()
+    for code in asked:
         (start, stop), count = spans[code], int(counts[code])
         whole, rest = divmod(count, stop - start)
         positions = np.concatenate([np.tile(np.arange(start, stop), whole), sample_range(start, stop, [], rest, rng)])

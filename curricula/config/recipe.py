@@ -88,11 +88,12 @@ class InterruptionConfig(Section):
     @classmethod
     def _plain_text(cls, data: Any) -> Any:
         # Without a tag, the sentence has none to close by.
-        if isinstance(data, Mapping):
-            given = cast("Mapping[Any, Any]", data)
-            if not given.get("closing", True):
-                return {"sentence": _PLAIN} | {k: v for k, v in given.items() if v is not None} | {"closing": ""}
-        return data
+        if not isinstance(data, Mapping):
+            return data
+        given = cast("Mapping[Any, Any]", data)
+        if given.get("closing", True):
+            return given
+        return {"sentence": _PLAIN} | {k: v for k, v in given.items() if v is not None} | {"closing": ""}
 
     @model_validator(mode="after")
     def _coherent(self) -> "InterruptionConfig":

@@ -105,5 +105,5 @@ class Kernel:
         lengths_L = (self._visited_LD**2).sum(axis=1)
         distances = (vectors_MD**2).sum(axis=1)[:, None] + lengths_L - 2.0 * (vectors_MD @ self._visited_LD.T)
         kernel = np.exp(np.maximum(distances, 0.0) / np.float32(-2.0 * self._reach * self._spread)) * weights
-        deviations = targets - np.average(targets, weights=weights)
+        deviations = targets - (targets * weights).sum() / weights.sum()
         return ((kernel @ deviations) / (kernel.sum(axis=1) + _DOUBT)).astype(np.float64)

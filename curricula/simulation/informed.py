@@ -45,7 +45,7 @@ class InformedFilter:
         parts = [part for environment in self.law.environments for part in environment.difficulty]
         low = min(mean - _REACH * std for _, mean, std in parts)
         high = max(mean + _REACH * std for _, mean, std in parts)
-        self.grid_M: Floats = np.arange(low, high + _CELL, _CELL)
+        self.grid_M: Floats = np.arange(low, high + _CELL, _CELL, dtype=np.float64)
         self.weight_NM: Floats = np.empty((len(world), len(self.grid_M)))
         self.hopeless_N: Floats = np.empty(len(world))
         self._log_cost_N: Floats = np.empty(len(world))

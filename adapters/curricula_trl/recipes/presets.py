@@ -105,9 +105,13 @@ def recipe(name: str) -> dict[str, Any]:
         raise CurriculaValueError(
             f"recipe: expected one of {', '.join(known)}; got {name!r}; {did_you_mean(str(name), known)}"
         )
-    return arguments_of(RecipeConfig(preset=name))
+    return _values(name)
 
 
 def arguments_of(config: RecipeConfig) -> dict[str, Any]:
     """What the trainer is to be built with for a recipe."""
-    return {} if config.preset is None else {key: arg.value for key, arg in ARGUMENTS[config.preset].items()}
+    return {} if config.preset is None else _values(config.preset)
+
+
+def _values(name: str) -> dict[str, Any]:
+    return {key: argument.value for key, argument in ARGUMENTS[name].items()}
