@@ -93,6 +93,7 @@ def run(
     checkpoint = _checkpoint(config, arguments.output_dir, resume)
     model = str(Path(str(config.model)).expanduser()) if str(config.model).startswith("~") else str(config.model)
     try:
+        _prepare_vllm(config, arguments)
         trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
     except (OSError, SafetensorError) as error:  # transformers' word for a model that is not there
         message = f"expected a model that transformers can load; got {shown(model)}: {_line(error)}"
@@ -109,6 +110,18 @@ def run(
             trainer.add_callback(shown_by)
         trainer.train(resume_from_checkpoint=checkpoint)
     return trainer
+
+
+def _prepare_vllm(config: CurriculumConfig, arguments: GRPOConfig) -> None:
+    """What vLLM has to know before the trainer starts it."""
+    if not arguments.use_vllm:
+        return
+    from curricula_vllm import use_cpu
+    from curricula_vllm.plugin import FP32_HEAD
+
+    use_cpu()
+    if config.recipe.fp32_head:
+        os.environ.setdefault(FP32_HEAD, "1")
 
 
 def _checkpoint(config: CurriculumConfig, output: str | None, resume: bool | str | os.PathLike[str]) -> str | None:
