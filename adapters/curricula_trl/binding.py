@@ -16,6 +16,7 @@ from curricula import CurriculaValueError, Curriculum, CurriculumConfig, Draw, V
 from curricula_trl.ahead import Ahead
 from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
+from curricula_trl.clipping import Clipping
 from curricula_trl.interruption import interruption_of
 from curricula_trl.mismatch import Mismatch, heads_of
 from curricula_trl.policy import reads_policy, show_policy
@@ -34,6 +35,7 @@ class Binding:
         has_drawn: True once rollouts that the curriculum drew are there to train on.
         refill: What replaces groups that are not trained on.
         interruption: What ends the thinking of rollouts, where the mix asks for it.
+        clipping: What counts tokens that the loss clips away, where the mix asks for it.
     """
 
     def __init__(self, trainer: Any, rows: Rows, config: CurriculumConfig, curriculum: Curriculum | None) -> None:
@@ -53,6 +55,7 @@ class Binding:
         self.interruption = interruption_of(trainer, config, self.ranks)
         self.refill = Refill(config.refill, self.ranks)
         self._finish = Finish(config.recipe, self.ranks)
+        self.clipping = Clipping(self.ranks, config.monitor.clipping)
         self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks))
         self._saving = Saving(self.ranks, self._ahead, self.refill, len(rows))
 
@@ -177,7 +180,10 @@ class Binding:
 
     def metrics(self) -> dict[str, float]:
         """The curriculum's metrics; empty on other ranks than 0."""
-        return {} if self._ahead is None else self._ahead.metrics() | self.refill.metrics() | self._mismatch.metrics()
+        if self._ahead is None:
+            return {}
+        own = self.refill.metrics() | self._mismatch.metrics() | self.clipping.metrics()
+        return self._ahead.metrics() | own
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
         """Writes the curriculum into a checkpoint."""

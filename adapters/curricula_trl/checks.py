@@ -62,6 +62,21 @@ def check_refill(trainer: Any, config: CurriculumConfig) -> None:
         )
 
 
+def check_clipping(trainer: Any, config: CurriculumConfig) -> None:
+    """Refuses to count what a loss clips where that loss is not TRL's own.
+
+    Raises:
+        CurriculaValueError: With what to change.
+    """
+    from trl import GRPOTrainer
+
+    if config.monitor.clipping and getattr(type(trainer), "_compute_loss", None) is not GRPOTrainer._compute_loss:
+        raise CurriculaValueError(
+            f"attach: monitor.clipping knows what the losses of GRPOTrainer clip; {type(trainer).__name__} has a "
+            "_compute_loss of its own; leave monitor.clipping out of the mix"
+        )
+
+
 def kl_in_advantages(trainer: Any) -> bool:
     """True for RLOO with a KL penalty, which is part of its advantages: they must stay where rewards are all alike."""
     from trl import RLOOTrainer

@@ -1,7 +1,8 @@
-"""The seam to TRL: seven methods of a trainer, each calling TRL's own.
+"""The seam to TRL: methods of a trainer, each calling TRL's own.
 
-Only hooks that have been stable from TRL 0.24 to 1.16 are used, but for the generation of one turn, which serves
-interruptions alone, and whose signature is checked for them. The mixin comes first in the class, so that a
+Only hooks that have been stable from TRL 0.24 to 1.16 are used, but for two: the generation of one turn serves
+interruptions alone, and has its signature checked for them; the log-probabilities of a batch are passed on as they
+are, and looked at for `monitor.clipping` alone. The mixin comes first in the class, so that a
 user's own subclass keeps all of its overrides.
 """
 
@@ -57,14 +58,23 @@ class CurriculumMixin:
                 f"{type(self).__name__} is about to train on rollouts that the curriculum did not draw: it generates "
                 "without TRL's _generate_and_score_completions. Call TRL's method in your subclass, or detach()"
             )
-        loss = super().compute_loss(model, inputs, *args, **kwargs)
-        if binding is not None and self.model.training:
-            binding.ask_ahead(self)
+        if binding is None or not self.model.training:
+            return super().compute_loss(model, inputs, *args, **kwargs)
+        with binding.clipping.watching(self, inputs):
+            loss = super().compute_loss(model, inputs, *args, **kwargs)
+        binding.ask_ahead(self)
         return loss
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        if self._curricula is not None:
+            self._curricula.clipping.keep(found)
+        return found
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         # Added at the moment of logging: TRL averages its own metrics, and a counter's average means nothing.
         if self._curricula is not None and self.model.training and "loss" in logs:
+            self._curricula.clipping.close_window()
             logs.update(prefixed(self._curricula.metrics()))
         super().log(logs, *args, **kwargs)
 

@@ -23,7 +23,7 @@ from curricula.log import open_log, warm_start
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
-from curricula_trl.checks import check_dataset, check_refill, check_rewards, check_trainer
+from curricula_trl.checks import check_clipping, check_dataset, check_refill, check_rewards, check_trainer
 from curricula_trl.fp32 import fp32_head
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.policy import show_policy
@@ -148,6 +148,7 @@ class CurriculumSampler(Sampler[int]):
             check_dataset(trainer)
             check_rewards(trainer, self.config)
             check_refill(trainer, self.config)
+            check_clipping(trainer, self.config)
             check_trainer_arguments(trainer, self.config)
             return Rows(trainer.train_dataset, self.config)
 

@@ -232,10 +232,11 @@ def _names(value: Any) -> Any:
 
 
 class MonitorConfig(Section):
-    """What is measured over how many groups, and which trackers hear of it."""
+    """What is measured over how many groups, which trackers hear of it, and whether tokens clipped away are counted."""
 
     window: Annotated[int, Field(ge=8, le=1_000_000)] = 512
     trackers: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_names)] = "auto"
+    clipping: bool = False
 
 
 class CurriculumConfig(Section):

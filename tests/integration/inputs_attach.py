@@ -7,6 +7,7 @@ from datasets import Dataset
 from host import dataset, length, model, reward, trainer
 from transformers import Trainer, TrainingArguments
 from trl import GRPOTrainer, RLOOTrainer
+from trl.experimental.gmpo import GMPOTrainer
 
 from curricula import GroupOutcome
 from curricula.config import resolved
@@ -177,6 +178,9 @@ CASES = {
     "attach-duplicates": duplicates,
     "attach-conversational": conversational,
     "attach-rloo": rloo,
+    "attach-clipping-of-another-loss": lambda folder: CurriculumSampler({"monitor": {"clipping": True}}).attach(
+        trainer(folder, GMPOTrainer)
+    ),
     "attach-after-detach": after_detach,
     "attach-nan-reward": nan_reward,
     "attach-no-token": no_token,

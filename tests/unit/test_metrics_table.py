@@ -8,7 +8,7 @@ from accelerate import Accelerator
 
 from curricula import Curriculum, GroupOutcome, PromptPool
 from curricula.config import RefillConfig
-from curricula_trl import refill
+from curricula_trl import clipping, refill
 from curricula_trl.ranks import Ranks
 
 README = Path(__file__).parents[2] / "README.md"
@@ -20,6 +20,8 @@ def table() -> set[str]:
     names: set[str] = set()
     for line in text[: text.index("\n\n")].splitlines():
         cell = re.findall("`(.+?)`", line.split("|")[1])
+        if cell[0] == "clipping/decile_0":
+            cell = [f"clipping/decile_{number}" for number in range(10)]
         of_environment = cell[0].startswith("NAME/")
         for name in cell:
             name = cell[0].rpartition("_")[0] + name if name.startswith("_") else name
@@ -34,7 +36,8 @@ def logged(rewards: list[float]) -> set[str]:
     curriculum = Curriculum(PromptPool(["sums"] * 400, texts=texts), {"curriculum": {"expiry": 50}})
     for _ in range(8):
         draws = curriculum.ask(32, group_size=len(rewards))
-        curriculum.tell([GroupOutcome(draw.ticket, np.roll(rewards, draw.index)) for draw in draws])
+        ends = {"truncated": [False, True, False, True], "interrupted": [True, False, False, True]}
+        curriculum.tell([GroupOutcome(draw.ticket, np.roll(rewards, draw.index), **ends) for draw in draws])
     curriculum.ask(1, group_size=4)
     names = {re.sub("^sums/", "NAME/", name) for name in curriculum.metrics()}
     return {re.sub("^predictor/hashed_text/", "predictor/TYPE/", name) for name in names}
@@ -44,6 +47,7 @@ def test_the_table_of_metrics_is_complete_and_true() -> None:
     account = refill.Refill(RefillConfig(rounds=1), Ranks(Accelerator(cpu=True)))
     account.wasted = {"zero_variance": 1}
     counts = {re.sub("^wasted_.*", "wasted_CAUSE", name) for name in account.metrics()}
-    assert logged([0.0, 1.0, 1.0, 0.0]) | counts == table()
+    clipped = set(clipping.figures(np.ones((3, clipping.CELLS), dtype=np.int64)))
+    assert logged([0.0, 1.0, 1.0, 0.0]) | counts | clipped == table()
     rewards = {name.replace("mean_reward", "success") for name in logged([0.0, 3.0, 1.0, 0.5])}
     assert rewards <= table()
