@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from host import trainer
 from trl import GRPOConfig, RLOOTrainer
 
@@ -11,6 +12,7 @@ from curricula import ConfigError, CurriculaValueError, load_mix
 from curricula.config import as_config
 from curricula_trl import CurriculumSampler, recipe
 from curricula_trl.launch import check
+from curricula_trl.recipes import Finish
 
 GOLDEN = {
     "grpo": {
@@ -98,6 +100,13 @@ def test_contradictions_in_a_mix(tmp_path: Path, preset: str, given: dict[str, A
     assert "line 4" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["epsilon", "epsilon_high", "delta"])
+@pytest.mark.parametrize("value", [-0.2, 0])
+def test_bounds_that_are_none(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=rf"trainer\.{name}: expected a bound on ratios above 0; got {value:g}; "):
+        check(as_config({"model": "org/name", "trainer": {name: value}}))
+
+
 @pytest.mark.parametrize(
     ("preset", "given"),
     [
@@ -183,3 +192,22 @@ def test_a_batch_without_any_group_to_train_on_moves_nothing(tmp_path: Path) -> 
     CurriculumSampler({"recipe": {"preset": "scalerl", "fp32_head": False}}).attach(host)
     host.train()
     assert all(bool((before[name] == value).all()) for name, value in host.model.state_dict().items())
+
+
+def test_against_the_generator_no_other_correction_stays() -> None:
+    class Alone:
+        world_size, rank = 1, 0
+
+    old = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
+    sampled = torch.tensor([[-1.1, torch.nan], [-2.9, 0.0]])
+    output = {
+        "old_per_token_logps": old,
+        "sampling_per_token_logps": sampled,
+        "importance_sampling_ratio": torch.full((2, 1), 0.7),
+    }
+    config = as_config({"recipe": {"ratio": "generator"}}).recipe
+    found = Finish(config, Alone()).complete(None, output)  # type: ignore[arg-type]
+    assert torch.equal(found["old_per_token_logps"], torch.tensor([[-1.1, -2.0], [-2.9, 0.0]]))
+    assert torch.equal(found["importance_sampling_ratio"], torch.ones(2, 1))
+    # Without a generator of its own, the trainer's log-probabilities are the generator's.
+    assert Finish(config, Alone()).complete(None, {"old_per_token_logps": old}) == {"old_per_token_logps": old}  # type: ignore[arg-type]

@@ -8,12 +8,13 @@ from curricula.config import RecipeConfig
 from curricula.config.explain import config_error
 from curricula_trl.recipes.presets import ARGUMENTS
 
+_BOUNDS = ("epsilon", "epsilon_high", "delta")
 _PROMPT_LOSSES = ("cispo", "dapo")
 _SCALES = {True: "group", False: "none"}
 
 
 def check_arguments(config: CurriculumConfig) -> None:
-    """Refuses arguments under `trainer:` that contradict the recipe of the mix.
+    """Refuses arguments under `trainer:` that contradict the recipe of the mix, and bounds of ratios that are none.
 
     Raises:
         ConfigError: With the key, the recipe's value and the given one.
@@ -23,6 +24,11 @@ def check_arguments(config: CurriculumConfig) -> None:
             f"expected {expected}, of recipe {config.recipe.preset}; got {given}; remove it, or leave out the recipe"
         )
         raise config_error(config.origin, ("trainer", name), message)
+    for name in _BOUNDS:
+        value: Any = config.trainer.get(name)
+        if isinstance(value, int | float) and value <= 0:
+            message = f"expected a bound on ratios above 0; got {value:g}; change it, or leave it out"
+            raise config_error(config.origin, ("trainer", name), message)
 
 
 def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
