@@ -7,6 +7,7 @@ import typer
 import curricula
 from curricula.cli import replay, train, validate
 from curricula.cli.demo.command import command as demo
+from curricula.cli.precision.command import command as precision
 from curricula.cli.simulate.command import command as simulate
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo)
+app.command("precision")(precision)
 app.command("replay")(replay.command)
 app.command("simulate")(simulate)
 app.command("train")(train.command)

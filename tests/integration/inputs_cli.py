@@ -58,6 +58,23 @@ def simulate(folder: Path) -> None:
     assert "not a forecast" in command("simulate", SUMS, *few)(folder)
 
 
+def precision(*arguments: str, **files: str | bytes) -> Callable[[Path], str]:
+    """Asks for a measurement that cannot be, beside files of these endings."""
+
+    def run(folder: Path) -> str:
+        for ending, content in files.items():
+            (folder / f"prompts.{ending}").write_bytes(content if isinstance(content, bytes) else content.encode())
+        named = [str(folder / argument) if argument.startswith("prompts.") else argument for argument in arguments]
+        return call("precision", *named, "--out", str(folder / "out"))
+
+    return run
+
+
+def file(folder: Path) -> Path:
+    (folder / "file").touch()
+    return folder / "file"
+
+
 CASES = {
     "cli-validate": validate,
     "cli-own-class": own_class,
@@ -81,4 +98,16 @@ CASES = {
     "cli-simulate": simulate,
     "cli-simulate-world": command("simulate", SUMS, "--world", "flat"),
     "cli-simulate-groups": command("simulate", SUMS, "--groups", "17"),
+    "cli-precision-model": precision("./none"),
+    "cli-precision-dtype": precision("m", "--generator", "bf16,int8"),
+    "cli-precision-no-dtype": precision("m", "--trainer", ","),
+    "cli-precision-head": precision("m", "--heads", "float32"),
+    "cli-precision-no-prompts": precision("m", "--prompts", "prompts.jsonl"),
+    "cli-precision-empty": precision("m", "--prompts", "prompts.txt", txt="\n\n"),
+    "cli-precision-json": precision("m", "--prompts", "prompts.jsonl", jsonl='{"prompt": "a"}\nprompt: b\n'),
+    "cli-precision-key": precision("m", "--prompts", "prompts.jsonl", jsonl='{"question": "a", "uid": 1}\n'),
+    "cli-precision-number": precision("m", "--prompts", "prompts.jsonl", jsonl='{"prompt": 7}\n'),
+    "cli-precision-bytes": precision("m", "--prompts", "prompts.txt", txt=b"\xff\xfe\x00"),
+    "cli-precision-parquet": precision("m", "--prompts", "prompts.parquet", parquet="prompt"),
+    "cli-precision-out": lambda folder: call("precision", "m", "--out", str(file(folder) / "out")),
 }

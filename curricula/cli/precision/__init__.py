@@ -1,0 +1,1 @@
+"""`curricula precision`: trainer against generator on a model, in a table, a plot and an advice."""
