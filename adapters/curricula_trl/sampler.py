@@ -30,6 +30,7 @@ from curricula_trl.policy import show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes import check_trainer_arguments
 from curricula_trl.rows import Rows
+from curricula_trl.vanishing import warn_of_vanishing
 
 logger = logging.getLogger("curricula")
 
@@ -169,6 +170,7 @@ class CurriculumSampler(Sampler[int]):
         if self.config.recipe.fp32_head:
             ranks.together("head", lambda: fp32_head(trainer))
         binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
+        warn_of_vanishing(trainer, ranks)
         if not isinstance(trainer, CurriculumMixin):
             trainer.__class__ = _with_curriculum(type(trainer))
         trainer._curricula = binding

@@ -85,3 +85,13 @@ def head_dtype(generation: Any) -> str:
     shown = client.get_server_info().get("model_config") or {}
     overrides = shown.get("hf_overrides") or {}
     return str(overrides.get("head_dtype") or shown.get("dtype") or "").removeprefix("torch.")
+
+
+def model_dtype(generation: Any) -> str:
+    """What the generator of TRL's `VLLMGeneration` keeps its weights in, as "bfloat16"; "" where that is not shown."""
+    if generation.mode == "colocate":
+        model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
+        return str(next(model.parameters()).dtype).removeprefix("torch.")
+    client = getattr(generation, "vllm_client", None)
+    shown = {} if client is None else client.get_server_info().get("model_config") or {}
+    return str(shown.get("dtype") or "").removeprefix("torch.")
