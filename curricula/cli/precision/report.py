@@ -126,8 +126,8 @@ def _updates(updates: "Found", plan: "Plan") -> list[str]:
     ]
     if (share := updates["survived"]["bf16"]) < _MOST:
         lines.append(
-            f"Warning: {1 - share:.1%} of the updates vanish in bf16, so a generator in bf16 lags behind the trainer "
-            "until they add up. recipe.ratio: generator weighs by what was sampled from; vLLM in fp16 or fp32 loses "
-            "fewer."
+            f"Warning: {1 - share:.1%} of the updates vanish in bf16 until they add up, and the others jump by a whole "
+            "step of bf16, so a generator in bf16 does not follow the trainer's single steps. recipe.ratio: generator "
+            "weighs by what was sampled from; vLLM in fp16 or fp32 loses fewer."
         )
     return lines
