@@ -70,7 +70,8 @@ def check_clipping(trainer: Any, config: CurriculumConfig) -> None:
     """
     from trl import GRPOTrainer
 
-    if config.monitor.clipping and getattr(type(trainer), "_compute_loss", None) is not GRPOTrainer._compute_loss:
+    # Of the instance, so that one that was replaced there is seen.
+    if config.monitor.clipping and getattr(trainer._compute_loss, "__func__", None) is not GRPOTrainer._compute_loss:
         raise CurriculaValueError(
             f"attach: monitor.clipping knows what the losses of GRPOTrainer clip; {type(trainer).__name__} has a "
             "_compute_loss of its own; leave monitor.clipping out of the mix"
