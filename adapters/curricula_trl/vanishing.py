@@ -34,8 +34,8 @@ def warn_of_vanishing(trainer: Any, ranks: Ranks) -> None:
         logger.warning(
             "trainer and generator: at a learning rate of %g about %.1f%% of the updates of float32 weights vanish "
             "when they are rounded to vLLM's bfloat16, until they add up. `curricula precision MODEL` measures how far "
-            "that takes it from the trainer; recipe.ratio: generator weighs by what was sampled from, and vLLM in float16 or "
-            "float32 loses fewer",
+            "that takes it from the trainer; recipe.ratio: generator weighs by what was sampled from, and vLLM in "
+            "float16 or float32 loses fewer",
             rate,
             100 * (1 - share),
         )
