@@ -122,10 +122,10 @@ class PredictorConfig(Section):
 
 
 class ObjectiveConfig(Section):
-    """What a group is worth; `normaliser` says for which division of advantages, by the batch's or the group's deviation.
+    """What a group is worth; `normaliser` is what advantages are divided by, the deviation of the batch or of the group.
 
-    The default is `batch` whatever the trainer divides by: p (1 - p) tells prompts near 1/2 from others more sharply, and
-    a trainer that divides by the group's deviation learned faster from what it chose (`tests/benchmarks/grpo.py`).
+    The default is `batch` whatever the trainer divides by: p (1 - p) tells prompts near 1/2 from others more sharply,
+    and a trainer that divides by the group's deviation learned faster from what it chose (`tests/benchmarks/grpo.py`).
     """
 
     type: Literal["signal_per_token", "signal", "uniform"] = "signal_per_token"
