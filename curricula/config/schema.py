@@ -122,7 +122,7 @@ class PredictorConfig(Section):
 
 
 class ObjectiveConfig(Section):
-    """What a group is worth; `normaliser` is what advantages are divided by, the deviation of the batch or of the group.
+    """What a group is worth; `normaliser` is whose deviation advantages are divided by, the batch's or the group's.
 
     The default is `batch` whatever the trainer divides by: p (1 - p) tells prompts near 1/2 from others more sharply,
     and a trainer that divides by the group's deviation learned faster from what it chose (`tests/benchmarks/grpo.py`).
