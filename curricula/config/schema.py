@@ -123,7 +123,11 @@ class PredictorConfig(Section):
 
 
 class ObjectiveConfig(Section):
-    """What a group is worth; `normaliser` says what the trainer divides its advantages by."""
+    """What a group is worth; `normaliser` is whose deviation advantages are divided by, the batch's or the group's.
+
+    The default is `batch` whatever the trainer divides by: p (1 - p) tells prompts near 1/2 from others more sharply,
+    and a trainer that divides by the group's deviation learned faster from what it chose (`tests/benchmarks/grpo.py`).
+    """
 
     type: Literal["signal_per_token", "signal", "uniform"] = "signal_per_token"
     normaliser: Literal["batch", "group"] = "batch"

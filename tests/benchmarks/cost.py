@@ -3,6 +3,9 @@
     python tests/benchmarks/cost.py            a table
     python tests/benchmarks/cost.py --json     the same as JSON
 
+A host that asks beside its steps, as `curricula_trl` does, waits for the judging of a tell alone: what was told is
+learned from, and the next round is asked for, while the trainer trains.
+
 Pools of all sizes are asked and told in turn, so that whatever else the machine does falls on all alike, and none
 keeps its columns in the processor's caches between two steps, as none does between two steps of training.
 """
@@ -87,6 +90,7 @@ def start(size: int, seed: int) -> Run:
     touch(curriculum, size)
     covered = resident()
     curriculum = Curriculum(pool, seed=seed)
+    curriculum.lazy = True
     owned = sum(column.nbytes for column in columns(pool, size) if column.ctypes.data != keys.ctypes.data)
     state = sum(column.nbytes for column in columns(curriculum, size))
     return Run(
@@ -120,10 +124,13 @@ def step(run: Run, rng: np.random.Generator, kind: str) -> None:
     ]
     boxed, told_from = time.perf_counter(), time.thread_time()
     run.curriculum.tell(outcomes)
+    judged = time.perf_counter()
+    run.curriculum.settle()
     told, busy = time.perf_counter(), busy + time.thread_time() - told_from
     for name, lap in (
         ("ask", asked - begin),
         ("outcomes", boxed - made),
+        ("judge", judged - boxed),
         ("tell", told - boxed),
         ("both", asked - begin + told - boxed),
         ("busy", busy),
@@ -219,6 +226,8 @@ def measure(sizes: tuple[int, ...] = SIZES, steps: int = 60, cold: int = 10, rep
 
 
 ROWS = (
+    ("on the path of a step, ms", "warm_judge_median_ms"),
+    ("  p95 ms", "warm_judge_p95_ms"),
     ("ask, median ms", "warm_ask_median_ms"),
     ("tell, median ms", "warm_tell_median_ms"),
     ("ask + tell, median ms", "warm_both_median_ms"),

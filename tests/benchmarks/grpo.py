@@ -9,8 +9,8 @@ has spent the same rollouts:
 
 - uniform: TRL as it is, shuffled passes over the pool, groups without variance included;
 - curriculum: the default mix;
-- weighted: the default mix, told that the environments weigh alike, as they do in what is examined (by default they
-  weigh by their sizes, so that in the skewed pool what is mastered weighs most);
+- matched: the default mix with the objective of the trainer's own normaliser, which divides by each group's deviation:
+  every mixed group then counts alike, and a prompt is worth its chance of one;
 - refill: uniform draws, and groups without variance are replaced by further rounds of generation (as DAPO does).
 
 The figure is held-out greedy accuracy, the mean over the environments whose answers are right, smoothed over three
@@ -60,7 +60,7 @@ POOLS = {
 ARMS: dict[str, dict[str, Any] | None] = {
     "uniform": None,
     "curriculum": {},
-    "weighted": {},
+    "matched": {"curriculum": {"objective": {"normaliser": "group"}}},
     "refill": {
         "curriculum": {"bandit": {"type": "size_proportional", "most_draws": 1}, "objective": {"type": "uniform"}},
         "refill": {"rounds": 20},
@@ -130,8 +130,7 @@ def run(pool: str, arm: str, seed: int, model: Any, steps: int) -> dict[str, Any
             ),
         )
         if (config := ARMS[arm]) is not None:
-            weights = {part.name: {"weight": 1.0} for part in mix} if arm == "weighted" else {}
-            CurriculumSampler({"seed": seed, "environments": weights, **config}).attach(host)
+            CurriculumSampler({"seed": seed, **config}).attach(host)
         watch = Watch(host, reward, held_out, [part.name for part in mix if part.right], steps * GROUPS * GROUP_SIZE)
         watch.examine()
         host.add_callback(watch)
@@ -251,7 +250,7 @@ def main() -> None:
     report = benchmark(options.pools, range(options.first, options.first + options.seeds), options.steps)
     print(table(report))
     for pool, entry in report.items():
-        for arm in ("curriculum", "weighted"):
+        for arm in ("curriculum", "matched"):
             figures = entry["arms"][arm]
             fast = figures["ratio"]["value"] <= 0.5 and figures["ratio"]["high"] < 1.0
             goal = fast if pool == "skewed" else figures["difference"]["low"] >= -0.02
