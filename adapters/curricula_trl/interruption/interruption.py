@@ -13,6 +13,7 @@ from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
 from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined, within
 from curricula_trl.interruption.room import longest_of
+from curricula_trl.interruption.sleeping import one_waking
 from curricula_trl.interruption.thinking import Thinking
 from curricula_trl.merge import count_items
 from curricula_trl.ranks import Ranks
@@ -77,12 +78,13 @@ class Interruption:
         budgets = limits
         if self._longest is not None:
             budgets = [max(1, min(most, self._longest - len(ids))) for most, ids in zip(limits, prompts, strict=True)]
-        tokens, logps = generate_bounded(trainer, self._ranks, lambda rows: turn(rows, fields), prompts, budgets, 0)
-        parts = [
-            self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row])
-            for row in range(count)
-        ]
-        rollouts = self._finished(trainer, turn, prompts, fields, parts)
+        with one_waking(trainer):
+            tokens, logps = generate_bounded(trainer, self._ranks, lambda rows: turn(rows, fields), prompts, budgets, 0)
+            parts = [
+                self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row])
+                for row in range(count)
+            ]
+            rollouts = self._finished(trainer, turn, prompts, fields, parts)
         self._forced = [rollout.forced for rollout in rollouts]
         scores = None if logps is None else [rollout.logps for rollout in rollouts]
         return [rollout.tokens for rollout in rollouts], scores
