@@ -73,12 +73,12 @@ def _make_printable(text: str) -> None:
 
 
 def _watch_server(trainer: Any) -> None:
-    """Limits how long a run waits for a vLLM server that is dead or silent: by TRL's own `vllm_server_timeout`."""
+    """Limits how long a run waits for a vLLM server that is silent: `vllm_server_timeout`, a minute at the least."""
     generation = getattr(trainer, "vllm_generation", None)
     if (client := getattr(generation, "vllm_client", None)) is not None:
-        from curricula_vllm.watch import watch
+        from curricula_vllm.watching import patience, watch
 
-        watch(client, generation.server_timeout)
+        watch(client, patience(generation.server_timeout))
 
 
 def _banner(binding: Binding) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from curricula_vllm.client import Completion, complete, sampling
     from curricula_vllm.cpu import use_cpu
     from curricula_vllm.server import Server
-    from curricula_vllm.watch import watch
+    from curricula_vllm.watching import watch
 
 __all__ = ["Completion", "Server", "complete", "sampling", "use_cpu", "watch"]
 
@@ -22,7 +22,7 @@ _HOMES = {
     "complete": "client",
     "sampling": "client",
     "use_cpu": "cpu",
-    "watch": "watch",
+    "watch": "watching",
 }
 
 

@@ -11,7 +11,7 @@ import torch
 
 from curricula.errors import CurriculaRuntimeError, CurriculaValueError
 from curricula_vllm.plugin import SHARED_MEMORY
-from curricula_vllm.watch import SILENCE, watch
+from curricula_vllm.watching import patience, watch
 
 # vLLM in this process, not beside it: TRL reaches into its model. One GiB holds the cache of a small model.
 _ENVIRONMENT = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
@@ -81,7 +81,7 @@ def _check_server(_: Any) -> Any:
                     "curricula_vllm serve MODEL`, or raise vllm_server_timeout"
                 )
             time.sleep(min(retry_interval, max(limit - time.monotonic(), 0.0)))
-        watch(self, total_timeout or SILENCE)
+        watch(self, patience(total_timeout))
 
     return check_server
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import requests
 
 from curricula import CurriculaRuntimeError
-from curricula_vllm.watch import watch
+from curricula_vllm.watching import patience, watch
 
 
 class Played(BaseHTTPRequestHandler):
@@ -41,9 +42,13 @@ class Played(BaseHTTPRequestHandler):
         pass
 
 
+class Many(ThreadingHTTPServer):
+    request_queue_size = 1024
+
+
 @pytest.fixture
 def server() -> Iterator[Any]:
-    served = ThreadingHTTPServer(("127.0.0.1", 0), Played)
+    served = Many(("127.0.0.1", 0), Played)
     served.act, served.well, served.seen, served.over = "answer", True, [], threading.Event()
     thread = threading.Thread(target=served.serve_forever, daemon=True)
     thread.start()
@@ -80,10 +85,17 @@ def test_a_silent_server_is_given_up(server: Any) -> None:
         post(client(server, silence=0.3))
 
 
-def test_a_request_that_never_ends_is_given_up(server: Any) -> None:
-    server.act = "hang"
-    with pytest.raises(CurriculaRuntimeError, match=r"has not answered /v1/completions in 0.5 s"):
-        post(client(server, silence=0.4, longest=0.5))
+def test_many_requests_look_after_the_server_as_one(server: Any) -> None:
+    server.act = "slow"
+    made = client(server, silence=0.8)
+    with ThreadPoolExecutor(100) as pool:
+        assert {answer.text for answer in pool.map(lambda _: post(made), range(100))} == {"detailed"}
+    assert server.seen.count("/v1/completions") == 100
+    assert 1 <= server.seen.count("/health") <= 20
+
+
+def test_a_limit_meant_for_the_start_is_no_hair_trigger() -> None:
+    assert [patience(seconds) for seconds in (0.0, 4.0, 240.0, 900.0)] == [240.0, 60.0, 240.0, 900.0]
 
 
 def test_a_failure_is_told_with_what_the_server_says(server: Any) -> None:

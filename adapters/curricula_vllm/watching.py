@@ -15,39 +15,47 @@ from urllib3.util.retry import Retry
 
 from curricula.errors import CurriculaRuntimeError, described
 
-# TRL's default of vllm_server_timeout, and the longest that one request may take while the server says it is well.
+# TRL's default of vllm_server_timeout; and the least, for TRL means that as a wait for the start of a server.
 SILENCE = 240.0
-LONGEST = 3600.0
+LEAST = 60.0
+# Requests of one client at a time, and so connections that it keeps.
+CONNECTIONS = 1024
 
 _REMEDY = "see the server's log, start it again, and resume from the last checkpoint"
 
 
-def watch(client: Any, silence: float = SILENCE, longest: float = LONGEST) -> None:
+def watch(client: Any, silence: float = SILENCE) -> None:
     """Puts the limits on a client of TRL's; a second call replaces the first one's limits.
 
     Args:
         client: TRL's `VLLMClient`, or another object with its `session` and `base_url`.
         silence: Seconds without a sign of life after which the server is given up.
-        longest: Seconds that one request may take.
 
     A request that fails ends with a `CurriculaRuntimeError` of one line.
     """
-    adapter = _Watched(client.base_url, silence, longest)
+    adapter = _Watched(client.base_url, silence)
     for scheme in ("http://", "https://"):
         client.session.mount(scheme, adapter)
+
+
+def patience(server_timeout: float) -> float:
+    """Seconds of silence that a run bears, by TRL's `vllm_server_timeout`."""
+    return max(server_timeout or SILENCE, LEAST)
 
 
 class _Watched(HTTPAdapter):
     """Sends in a thread of its own, and looks after the server meanwhile."""
 
-    def __init__(self, url: str, silence: float, longest: float) -> None:
+    def __init__(self, url: str, silence: float) -> None:
         # Once more, at once, for a connection that the server closed for being idle. Not later: a server that was
         # started again has other weights.
         again = Retry(
             total=3, connect=1, read=1, status=3, status_forcelist=[502, 503], backoff_factor=0.5, allowed_methods=None
         )
-        super().__init__(max_retries=again, pool_maxsize=64)
-        self._url, self._silence, self._longest = url, silence, longest
+        super().__init__(max_retries=again, pool_maxsize=CONNECTIONS)
+        self._url, self._silence = url, silence
+        # Of all requests that wait, one at a time looks after the server.
+        self._looking, self._seen = threading.Lock(), float("-inf")
 
     def send(self, request: Any, stream: bool = False, timeout: Any = None, *others: Any, **keywords: Any) -> Any:
         box: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -79,25 +87,27 @@ class _Watched(HTTPAdapter):
         return got
 
     def _wait(self, box: "queue.SimpleQueue[Any]", path: str) -> Any:
-        began = alive = time.monotonic()
+        began = time.monotonic()
+        pause = min(5.0, max(self._silence / 4, 0.05))
         while True:
-            pause = min(5.0, max(self._silence / 4, 0.05))
             try:
                 return box.get(timeout=pause)
             except queue.Empty:
                 pass
-            if self._is_well(pause):
-                alive = time.monotonic()
-            now = time.monotonic()
-            if now - alive > self._silence:
+            self._look(pause)
+            if time.monotonic() - max(began, self._seen) > self._silence:
                 raise CurriculaRuntimeError(
                     f"the vLLM server at {self._url} has given no sign of life for {self._silence:g} s, asked for "
                     f"{path}: {_REMEDY}"
                 )
-            if now - began > self._longest:
-                raise CurriculaRuntimeError(
-                    f"the vLLM server at {self._url} has not answered {path} in {self._longest:g} s: {_REMEDY}"
-                )
+
+    def _look(self, pause: float) -> None:
+        if self._looking.acquire(blocking=False):
+            try:
+                if time.monotonic() - self._seen >= pause and self._is_well(pause):
+                    self._seen = time.monotonic()
+            finally:
+                self._looking.release()
 
     def _is_well(self, limit: float) -> bool:
         try:
