@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from curricula.errors import CurriculaRuntimeError, CurriculaValueError
+from curricula_vllm.watching import CONNECTIONS
 
-_CONCURRENT = 64
+# A request waits in the engine, not here: vLLM batches what it has. Its connection is an open file.
+_CONCURRENT = CONNECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,28 @@ def sampling(generation: Any) -> dict[str, Any]:
     }
 
 
+def _within(settings: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """The settings of a row, whose fewest tokens may not be more than its most."""
+    found = {**settings, "max_tokens": limit}
+    if found.get("min_tokens"):
+        found["min_tokens"] = min(found["min_tokens"], limit)
+    return found
+
+
+def _most() -> int:
+    """Requests at a time: half of the files that this process may open is left to others."""
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _CONCURRENT if files == resource.RLIM_INFINITY else max(1, min(_CONCURRENT, files // 2))
+
+
 def _in_process(llm: Any, prompts: Any, max_tokens: Sequence[int], settings: dict[str, Any]) -> list[Completion]:
     from vllm import SamplingParams
 
     seed = settings.pop("seed", None)
     rows = [
-        SamplingParams(**settings, max_tokens=limit, seed=None if seed is None else seed + row)
+        SamplingParams(**_within(settings, limit), seed=None if seed is None else seed + row)
         for row, limit in enumerate(max_tokens)
     ]
     inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
@@ -107,10 +125,9 @@ def _on_server(client: Any, prompts: Any, max_tokens: Sequence[int], settings: d
     def ask(request: tuple[tuple[int, int | None], list[int]]) -> list[tuple[int, Completion]]:
         (limit, own_seed), rows = request
         asked = {
-            **settings,
+            **_within(settings, limit),
             "model": client.model,
             "prompt": [list(prompts[row]) for row in rows],
-            "max_tokens": limit,
             "return_token_ids": True,
             "return_tokens_as_token_ids": True,
         }
@@ -127,6 +144,6 @@ def _on_server(client: Any, prompts: Any, max_tokens: Sequence[int], settings: d
             for row, choice in zip(rows, sorted(choices, key=lambda choice: choice["index"]), strict=True)
         ]
 
-    with ThreadPoolExecutor(max_workers=min(_CONCURRENT, len(together))) as pool:
+    with ThreadPoolExecutor(max_workers=min(_most(), len(together))) as pool:
         found = dict(pair for pairs in pool.map(ask, together.items()) for pair in pairs)
     return [found[row] for row in range(len(prompts))]

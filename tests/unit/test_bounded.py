@@ -53,13 +53,16 @@ def colocate(size: int = 1, **sampling: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_transformers_generates_to_the_largest_limit_and_the_settings_come_back(fails: bool) -> None:
-    config = SimpleNamespace(max_new_tokens=50)
+@pytest.mark.parametrize(("least", "used"), [(None, None), (3, 3), (9, 5)])
+def test_transformers_generates_to_the_largest_limit_and_the_settings_come_back(
+    fails: bool, least: int | None, used: int | None
+) -> None:
+    config = SimpleNamespace(max_new_tokens=50, min_new_tokens=least)
     trainer = SimpleNamespace(use_vllm=False, generation_config=config)
-    seen: list[int] = []
+    seen: list[Any] = []
 
     def generate(prompts: list[list[int]]) -> tuple[Any, Any]:
-        seen.append(config.max_new_tokens)
+        seen.append((config.max_new_tokens, config.min_new_tokens))
         if fails:
             raise OSError("planted")
         return [list(range(config.max_new_tokens)) for _ in prompts], None
@@ -70,8 +73,8 @@ def test_transformers_generates_to_the_largest_limit_and_the_settings_come_back(
     else:
         ids, logps = generate_bounded(trainer, ONE, generate, [[7], [8]], [2, 5], 0)
         assert (ids, logps) == ([[0, 1], [0, 1, 2, 3, 4]], None)
-    assert seen == [5]
-    assert config.max_new_tokens == 50
+    assert seen == [(5, used)]
+    assert (config.max_new_tokens, config.min_new_tokens) == (50, least)
 
 
 def test_an_engine_gets_each_rows_own_limit_and_all_else_is_the_trainers() -> None:

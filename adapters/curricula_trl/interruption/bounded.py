@@ -125,12 +125,12 @@ def _seed(seed: int, *stream: int) -> int:
 
 @contextmanager
 def _limited(config: Any, most: int) -> Iterator[None]:
-    before = config.max_new_tokens
-    config.max_new_tokens = most
+    before, least = config.max_new_tokens, config.min_new_tokens
+    config.max_new_tokens, config.min_new_tokens = most, None if least is None else min(least, most)
     try:
         yield
     finally:
-        config.max_new_tokens = before
+        config.max_new_tokens, config.min_new_tokens = before, least
 
 
 @contextmanager
