@@ -9,7 +9,7 @@ from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbed
 from curricula.errors import CurriculaRuntimeError
 
 # From 0.26 on the head's dtype is an attribute; before it, the projection is a method to override.
-_HAS_DTYPE = hasattr(LogitsProcessor, "_apply_head")
+HAS_DTYPE = hasattr(LogitsProcessor, "_apply_head")
 
 
 class FP32Head(LogitsProcessor):
@@ -19,7 +19,7 @@ class FP32Head(LogitsProcessor):
         super().__init__(*arguments, **keywords)
         self.head_dtype = torch.float32
 
-    if not _HAS_DTYPE:
+    if not HAS_DTYPE:
 
         def _get_logits(self, hidden_states: Any, lm_head: Any, embedding_bias: Any, skip_gather: bool = False) -> Any:
             if not isinstance(lm_head.quant_method, UnquantizedEmbeddingMethod):
@@ -70,7 +70,7 @@ def head_dtype(generation: Any) -> str:
     """In what the generator of TRL's `VLLMGeneration` computes its logits, as "float32"; "" where that is not shown.
 
     A server shows it where it was started with `--hf-overrides '{"head_dtype": ...}'`, as `python -m curricula_vllm
-    serve` does for an FP32 head.
+    serve` does for an FP32 head from vLLM 0.26 on. One that shows none may have it by CURRICULA_FP32_HEAD all the same.
     """
     if generation.mode == "colocate":
         model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
@@ -83,8 +83,9 @@ def head_dtype(generation: Any) -> str:
     if client is None:
         return ""
     shown = client.get_server_info().get("model_config") or {}
-    overrides = shown.get("hf_overrides") or {}
-    return str(overrides.get("head_dtype") or shown.get("dtype") or "").removeprefix("torch.")
+    overrides = shown.get("hf_overrides")
+    found = overrides.get("head_dtype") if isinstance(overrides, dict) else None
+    return str((shown.get("dtype") if found == "model" else found) or "").removeprefix("torch.")
 
 
 def model_dtype(generation: Any) -> str:
@@ -95,3 +96,26 @@ def model_dtype(generation: Any) -> str:
     client = getattr(generation, "vllm_client", None)
     shown = {} if client is None else client.get_server_info().get("model_config") or {}
     return str(shown.get("dtype") or "").removeprefix("torch.")
+
+
+def holds(generation: Any, weight: torch.Tensor, rows: int = 64) -> bool | None:
+    """Whether the engine of TRL's `VLLMGeneration` in this process has these weights as its head.
+
+    Args:
+        generation: In colocate mode, on one device, and awake.
+        weight: Shape (vocabulary, hidden), the trainer's.
+        rows: How many rows are compared, spread over the vocabulary; exactly, in the engine's dtype.
+
+    Returns:
+        None where the engine has no such head, or has it asleep or quantised.
+    """
+    if getattr(generation, "_llm_weights_sleeping", False):
+        return None
+    model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
+    head = getattr(model, "lm_head", None)
+    own = getattr(head, "weight", None)
+    if own is None or not own.is_floating_point() or own.dim() != 2 or own.shape[1] != weight.shape[1]:
+        return None
+    chosen = torch.linspace(0, min(len(own), len(weight)) - 1, rows).long()
+    theirs = weight.detach()[chosen.to(weight.device)].to(own.device, own.dtype)
+    return bool(torch.equal(own.detach()[chosen.to(own.device)], theirs))

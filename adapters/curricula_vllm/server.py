@@ -16,11 +16,11 @@ from typing import Any, Self
 import requests
 
 from curricula.errors import CurriculaRuntimeError
-from curricula_vllm.plugin import FP32_HEAD
+from curricula_vllm.plugin import FP32_HEAD, PARENT
 
 
 class Server:
-    """`python -m curricula_vllm serve`, started and waited for, and stopped at the end of a `with`.
+    """`python -m curricula_vllm serve`, started and waited for, and stopped at the end of a `with` or of this process.
 
         with Server("models/mine", "--dtype", "float32") as server:
             GRPOConfig(use_vllm=True, vllm_mode="server", vllm_server_base_url=server.url, …)
@@ -57,7 +57,8 @@ class Server:
             *(sys.executable, "-m", "curricula_vllm", "serve", str(model)),
             *("--host", "127.0.0.1", "--port", str(self.port), *arguments),
         ]
-        self._environment = {**os.environ, **(environment or {}), FP32_HEAD: "1" if fp32_head else "0"}
+        own = {FP32_HEAD: "1" if fp32_head else "0", PARENT: str(os.getpid())}
+        self._environment = {**os.environ, **(environment or {}), **own}
         self._limit = limit
         self.process: subprocess.Popen[bytes] | None = None
         self._end: Any = None

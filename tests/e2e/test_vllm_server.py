@@ -38,7 +38,7 @@ def served(folder: Path, url: str, **changes: Any) -> Any:
 
 def test_training_by_a_server_until_it_is_killed(tmp_path: Path) -> None:
     from curricula_trl import CurriculumSampler
-    from curricula_vllm import Server, complete, sampling, use_cpu
+    from curricula_vllm import Server, complete, sampling, use_cpu, watch
 
     use_cpu()
     folder = saved(tmp_path / "model")
@@ -55,6 +55,7 @@ def test_training_by_a_server_until_it_is_killed(tmp_path: Path) -> None:
         sampler = CurriculumSampler()
         sampler.attach(trainer)
         generation = trainer.vllm_generation
+        watch(generation.vllm_client, SECONDS)  # a run waits a minute at the least
 
         # Before training: the server has the weights of the folder; then others are sent.
         def look() -> float:
@@ -106,7 +107,8 @@ def test_training_by_a_server_until_it_is_killed(tmp_path: Path) -> None:
 def test_the_head_of_a_server_is_fp32(tmp_path: Path) -> None:
     import requests
 
-    from curricula_vllm import Server, use_cpu
+    from curricula_vllm import Server, complete, sampling, use_cpu
+    from curricula_vllm.head import head_dtype
 
     use_cpu()
     folder = saved(tmp_path / "model", "bfloat16", tied=True)
@@ -117,6 +119,12 @@ def test_the_head_of_a_server_is_fp32(tmp_path: Path) -> None:
         enlarge(trainer.model)
         trainer.vllm_generation.sync_weights()
         client = trainer.vllm_generation.vllm_client
+        assert head_dtype(trainer.vllm_generation) == "float32"
+        # The fewest tokens give way to a row's own limit.
+        params = {**sampling(trainer.vllm_generation), "min_tokens": 5}
+        done = complete(client, texts(), [3, 8, 6, 1], params)
+        assert [len(row.token_ids) for row in done] == [3, len(done[1].token_ids), len(done[2].token_ids), 1]
+        assert all(len(row.token_ids) >= 5 for row in done[1:3])
         asked = {"model": client.model, "prompt": texts(), "max_tokens": 4, "logprobs": 5, "temperature": 1.0}
         answer = requests.post(f"{server.url}/v1/completions", json={**asked, "return_tokens_as_token_ids": True})
         top = [at for choice in answer.json()["choices"] for at in choice["logprobs"]["top_logprobs"]]

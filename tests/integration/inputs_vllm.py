@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from curricula_vllm import client, cpu, plugin
+from curricula_vllm import client, cpu, plugin, serve
 
 
 def switch(value: str) -> Any:
@@ -59,6 +59,7 @@ CASES = {
     "vllm-fp32-unset": switch(""),
     "vllm-fp32-word": switch("yes"),
     "vllm-fp32-other-plugin": other_plugin,
+    "vllm-fp32-other-head": lambda _: serve.show_fp32_head(["m", "--hf-overrides", '{"head_dtype": "model"}']),
     "vllm-no-server": no_server,
     "vllm-other-transfer": other_transfer,
     "vllm-other-machine": other_machine,
