@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from curricula import CurriculaValueError, Curriculum, CurriculumConfig, Draw, Verdict
@@ -18,12 +17,12 @@ from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.clipping import Clipping
 from curricula_trl.interruption import interruption_of
-from curricula_trl.mismatch import Mismatch, heads_of
+from curricula_trl.mismatch import Mismatch, heads_of, reader_of
 from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes import Finish
 from curricula_trl.refill import Choose, Refill
-from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, outcomes
+from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, one_by_one, outcomes, weighted
 from curricula_trl.rows import Rows
 from curricula_trl.saving import Saving
 
@@ -56,8 +55,8 @@ class Binding:
         self.refill = Refill(config.refill, self.ranks)
         self._finish = Finish(config.recipe, self.ranks)
         self.clipping = Clipping(self.ranks, config.monitor.clipping)
-        self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks))
-        self._saving = Saving(self.ranks, self._ahead, self.refill, len(rows))
+        self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks), reader_of(trainer))
+        self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, len(rows))
 
     @property
     def curriculum(self) -> Curriculum | None:
@@ -141,8 +140,8 @@ class Binding:
         scores = captured.scores(trainer, output, self.ranks, interrupted)
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, scores))
         self.ranks.agree("verdicts", verdicts)
-        if self._finish.needs_unscored:
-            _mark_unscored(output["advantages"], scores.columns, self.ranks.rank)
+        if not one_by_one(trainer):
+            self._finish.mark(output, weighted(trainer, scores.columns), trainer.num_generations)
         if self._may_zero:
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
@@ -243,14 +242,6 @@ def _success_column(trainer: Any, config: CurriculumConfig) -> int | None:
             "name of its own (its __name__)"
         )
     return names.index(name)
-
-
-def _mark_unscored(advantages: torch.Tensor, columns: Floats, rank: int) -> None:
-    """Makes the advantages of this rank's rows without any reward NaN; TRL gives them zeros."""
-    first = rank * len(advantages)
-    missing = np.isnan(columns[first : first + len(advantages)]).all(axis=1)
-    if missing.any():
-        advantages[torch.from_numpy(missing).to(advantages.device)] = torch.nan
 
 
 def _zero_dropped(advantages: torch.Tensor, keep: Sequence[bool], rank: int, group_size: int) -> None:

@@ -13,37 +13,47 @@ from torch.nn import functional
 from curricula import CurriculaValueError
 
 _DONE = "_curricula_fp32_head"
+"""On a trainer: its logits are in 32 bits. On a head: its forward is."""
 
 
 def fp32_head(trainer: Any) -> None:
-    """Computes the logits of the policy, and of the reference model where there is one, in 32 bits; done once.
+    """Computes the logits of the policy, and of the reference model where there is one, in 32 bits; for good.
 
     Raises:
         CurriculaValueError: An adapter sits on the head, or the model has none.
 
     Source: ScaleRL, arXiv 2510.13786, section 3.2 ("FP32 precision at the LM head").
     """
-    if trainer.args.cast_lm_head_to_fp32:
-        return  # TRL did it
-    policy = trainer.accelerator.unwrap_model(trainer.model)
+    if _is_done(trainer):
+        return
+    unwrap = trainer.accelerator.unwrap_model
     outputs = ("log_probs", "entropy")
-    for model, fields in ((policy, outputs), (getattr(trainer, "ref_model", None), outputs[:1])):
+    for model, fields in ((trainer.model, outputs), (getattr(trainer, "ref_model", None), outputs[:1])):
         if model is not None:
-            base = model.get_base_model() if hasattr(model, "get_base_model") else model
-            if not getattr(base, _DONE, False):
-                _cast(base)
-                _fuse(base, trainer.temperature, fields)
-                setattr(base, _DONE, True)
+            base = _base(unwrap(model))
+            _cast(base)
+            # For each trainer anew: each puts a head of its own on the model when it is built.
+            _fuse(base, trainer.temperature, fields)
+    setattr(trainer, _DONE, True)
+    if getattr(trainer, "use_transformers_continuous_batching", False):
+        trainer.args.cast_lm_head_to_fp32 = True  # TRL casts the model to generate, and asks this for the head
 
 
 def head_dtype(trainer: Any) -> str:
     """In what the trainer computes its logits, as "float32"."""
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    if trainer.args.cast_lm_head_to_fp32 or getattr(base, _DONE, False):
+    if _is_done(trainer):
         return "float32"
+    base = _base(trainer.accelerator.unwrap_model(trainer.model))
     mixed = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(trainer.accelerator.mixed_precision)
     return str(mixed or base.get_output_embeddings().weight.dtype).removeprefix("torch.")
+
+
+def _is_done(trainer: Any) -> bool:
+    return bool(getattr(trainer.args, "cast_lm_head_to_fp32", False) or getattr(trainer, _DONE, False))
+
+
+def _base(model: Any) -> Any:
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _cast(model: nn.Module) -> None:
@@ -57,12 +67,16 @@ def _cast(model: nn.Module) -> None:
             f"recipe.fp32_head: expected a head without an adapter; got {type(head).__name__}: remove lm_head from "
             "LoRA's target_modules and modules_to_save, or set fp32_head to false"
         )
+    if getattr(head, _DONE, False):
+        return
     before = head.weight.dtype
     head.float()
+    setattr(head, _DONE, True)
 
     def forward(hidden: torch.Tensor) -> torch.Tensor:
         with torch.autocast(hidden.device.type, enabled=False):
-            return functional.linear(hidden.float(), head.weight, head.bias)
+            bias = None if head.bias is None else head.bias.float()
+            return functional.linear(hidden.float(), head.weight.float(), bias)
 
     head.forward = forward
     embedding = model.get_input_embeddings()  # type: ignore[operator]

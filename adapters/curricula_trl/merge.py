@@ -36,6 +36,12 @@ def by_row(output: Mapping[str, Any], rows: int) -> dict[str, torch.Tensor]:
     return columns
 
 
+def loss_mask(output: Mapping[str, Any]) -> torch.Tensor:
+    """Tokens that TRL's losses sum over, shape (B, T)."""
+    mask = output["completion_mask"]
+    return mask * output["tool_mask"] if "tool_mask" in output else mask
+
+
 def gathered(ranks: Ranks, columns: Part, pads: Mapping[str, int]) -> dict[str, torch.Tensor]:
     """The rows of all ranks, in global order; `pads` as in `picked`."""
     if ranks.world_size == 1:
@@ -79,10 +85,7 @@ def picked(parts: Sequence[Part], rows: Sequence[tuple[int, int]], pads: Mapping
 
 def count_items(ranks: Ranks, columns: Part) -> torch.Tensor:
     """Tokens of all ranks that the loss is divided by, as TRL counts them."""
-    mask = columns["completion_mask"]
-    if "tool_mask" in columns:
-        mask = mask * columns["tool_mask"]
-    return ranks.gather(mask.sum().reshape(1)).sum()
+    return ranks.gather(loss_mask(columns).sum().reshape(1)).sum()
 
 
 def _padded(name: str, tensor: torch.Tensor, width: int, value: int) -> torch.Tensor:

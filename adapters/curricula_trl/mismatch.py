@@ -1,24 +1,28 @@
 """Trainer against generator: how far apart their log-probabilities of the sampled tokens are, after each update.
 
 TRL computes the trainer's for every batch that vLLM generated, so the comparison costs a gather of four numbers. The
-first batch is generated before any update: what differs there is arithmetic alone, and is what later ones are held
-against. A generator whose head was left behind by an update, as copies of tied or packed heads are, shows in the batch
-after it.
+first batch of a run is generated before any update: what differs there is arithmetic, and is what later ones are held
+against, those of a resumed run too. A generator that an update left behind, as copies of tied or packed heads are, shows
+in the batch after it where the step was large. Where steps are small, its head is read: in the trainer's process, rows
+of it have to be the trainer's own, to the bit.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
+from curricula import CheckpointError
 from curricula_trl.fp32 import head_dtype
+from curricula_trl.merge import loss_mask
 from curricula_trl.ranks import Ranks
-from curricula_trl.recipes.finish.groups import loss_mask
 
 logger = logging.getLogger("curricula")
 
-FACTOR, LEAST = 4.0, 0.01
-"""A mean difference is too large from FACTOR times the first batch's on, and from LEAST nats on."""
+FACTOR, LEAST, MOST = 4.0, 0.01, 0.2
+"""A mean difference is too large above FACTOR times the first batch's, where it is above LEAST nats; and above MOST,
+several times what arithmetic in 16 bits made of any model that was measured."""
 
 
 class Figures(NamedTuple):
@@ -63,17 +67,36 @@ def heads_of(trainer: Any, ranks: Ranks) -> tuple[str, str]:
     return head_dtype(trainer), generator_head_dtype(trainer.vllm_generation)
 
 
+def reader_of(trainer: Any) -> Callable[[], bool | None]:
+    """Reads whether the generator's head is another than the trainer's: for an engine in this process, whole on it."""
+    generation = getattr(trainer, "vllm_generation", None)
+    spread = getattr(trainer, "is_fsdp_enabled", False) or getattr(trainer, "is_deepspeed_enabled", False)
+    if generation is None or generation.mode != "colocate" or generation.tensor_parallel_size > 1 or spread:
+        return lambda: None
+    from curricula_vllm.head import holds
+
+    def read() -> bool | None:
+        held = holds(generation, trainer.accelerator.unwrap_model(trainer.model).get_output_embeddings().weight)
+        return None if held is None else not held
+
+    return read
+
+
 class Mismatch:
     """Keeps the first batch's figures, and says when later ones are not arithmetic any more.
 
     Args:
         ranks: Of the trainer.
         heads: In what trainer and generator compute their logits, "float32" and the like; "" where that is not known.
+        is_stale: Whether the generator's head has other weights than the trainer's; None where it cannot be read.
     """
 
-    def __init__(self, ranks: Ranks, heads: tuple[str, str]) -> None:
+    def __init__(
+        self, ranks: Ranks, heads: tuple[str, str], is_stale: Callable[[], bool | None] = lambda: None
+    ) -> None:
         self._ranks = ranks
         self._heads = heads
+        self._is_stale = is_stale
         self._first: Figures | None = None
         self._last: Figures | None = None
         self._large = 0
@@ -87,7 +110,8 @@ class Mismatch:
         if self._first is None:
             self._first = found
             self._report(found)
-        elif found.mean > max(FACTOR * self._first.mean, LEAST):
+        stale = self._is_stale()
+        if stale or found.mean > min(max(FACTOR * self._first.mean, LEAST), MOST):
             self._large += 1
             # Said the 1st, 2nd, 4th, 8th … time: it is to be seen, not to fill the log.
             if self._ranks.is_main and self._large & (self._large - 1) == 0:
@@ -100,6 +124,24 @@ class Mismatch:
                     found.largest,
                     self._large,
                 )
+
+    def state(self) -> list[float]:
+        """The first batch's figures, for a checkpoint; empty before there is one."""
+        return [] if self._first is None else [float(value) for value in self._first]
+
+    def load(self, state: Any) -> None:
+        """Takes over what `state` gave; None is that of a run before there was any.
+
+        Raises:
+            CheckpointError: It cannot be right.
+        """
+        match state:
+            case None | []:
+                self._first = None
+            case [float(mean), float(largest), float(kl), float(tokens)] if min(mean, largest, kl, tokens) >= 0:
+                self._first = Figures(mean, largest, kl, int(tokens))
+            case _:
+                raise CheckpointError(f"mismatch: expected four figures; got {str(state)[:80]}")
 
     def metrics(self) -> dict[str, float]:
         """Of the last batch; nothing before there is one."""

@@ -67,7 +67,7 @@ def outcomes(trainer: Any, draws: Sequence[Draw], scores: Scores, success: int |
     rewards = _sum(scores.columns, weights)
     if clip := getattr(trainer, "reward_clip_range", None):
         rewards = rewards.clip(*clip)
-    by_function = _one_by_one(trainer) and (weights != 0.0).sum() > 1
+    by_function = one_by_one(trainer) and (weights != 0.0).sum() > 1
     parts = scores.columns[:, weights != 0.0] if by_function else None
     told: list[GroupOutcome] = []
     for group, draw in enumerate(draws):
@@ -99,7 +99,7 @@ def truncated(trainer: Any, completion_ids: Sequence[Sequence[int]]) -> list[boo
 def batch_values(trainer: Any, columns: Floats) -> Floats | None:
     """What advantages are divided by the spread of, where the spread is that of the whole batch, shape (B,)."""
     weights = _weights(trainer)
-    if _one_by_one(trainer):
+    if one_by_one(trainer):
         groups = columns.reshape(-1, trainer.num_generations, columns.shape[1])
         live = ~np.isnan(groups)
         members = live.sum(axis=1, keepdims=True)
@@ -111,7 +111,13 @@ def batch_values(trainer: Any, columns: Floats) -> Floats | None:
     return _sum(columns, weights) if getattr(trainer, "scale_rewards", None) == "batch" else None
 
 
-def _one_by_one(trainer: Any) -> bool:
+def weighted(trainer: Any, columns: Floats) -> Floats:
+    """Weighted sums of the reward functions' values, shape (B,); NaN where none gave any."""
+    return _sum(columns, _weights(trainer))
+
+
+def one_by_one(trainer: Any) -> bool:
+    """Whether reward functions are normalised each by itself, before they are summed."""
     return getattr(trainer, "multi_objective_aggregation", None) == "normalize_then_sum"
 
 

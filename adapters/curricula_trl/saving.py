@@ -12,6 +12,7 @@ from curricula import CheckpointError, load_state, save_state
 from curricula_trl.ahead import Ahead
 from curricula_trl.batch import Fill
 from curricula_trl.block import block_shape, in_block, load_block, save_block
+from curricula_trl.mismatch import Mismatch
 from curricula_trl.ranks import Ranks
 from curricula_trl.refill import Refill
 
@@ -27,11 +28,12 @@ class Saving:
         ranks: Of the trainer.
         ahead: On rank 0, the curriculum and what was asked for early.
         refill: What fills batches.
+        mismatch: What trainer and generator differed by at first.
         prompts: Rows of the data set.
     """
 
-    def __init__(self, ranks: Ranks, ahead: Ahead | None, refill: Refill, prompts: int) -> None:
-        self.ranks, self.refill, self.prompts = ranks, refill, prompts
+    def __init__(self, ranks: Ranks, ahead: Ahead | None, refill: Refill, mismatch: Mismatch, prompts: int) -> None:
+        self.ranks, self.refill, self.mismatch, self.prompts = ranks, refill, mismatch, prompts
         self._ahead = ahead
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
@@ -73,6 +75,7 @@ class Saving:
         path = folder / _block_name(self.ranks.rank)
         fits = saved["shape"] == block_shape(trainer)
         self._load_refill(trainer, saved, folder, fits)
+        self.mismatch.load(saved["mismatch"])
         if not saved["in_block"]:
             trainer._step = saved["step"] if fits else 0
         elif self.ranks.all_true(fits and path.is_file()):
@@ -105,6 +108,7 @@ class Saving:
             "curriculum": self._ahead.settled().state_dict(),
             "ahead": self._ahead.state(),
             "refill": self.refill.state(),
+            "mismatch": self.mismatch.state(),
             "step": int(trainer._step),
             "global_step": int(trainer.state.global_step),
             "in_block": in_block(trainer),
@@ -129,7 +133,7 @@ class Saving:
 
 
 def _checked(state: dict[str, Any], folder: Path, checkpoint: Path) -> dict[str, Any]:
-    saved = {name: state.get(name) for name in ("step", "in_block", "shape", "mark", "refill")}
+    saved = {name: state.get(name) for name in ("step", "in_block", "shape", "mark", "refill", "mismatch")}
     sound = (
         isinstance(saved["step"], int)
         and saved["step"] >= 0

@@ -306,10 +306,18 @@ class CurriculumConfig(Section):
             return data
         given = cast("Mapping[Any, Any]", data)
         recipe, selection = given.get("recipe"), given.get("curriculum")
+        if isinstance(recipe, RecipeConfig):
+            recipe = recipe.preset
         preset: Any = cast("Mapping[Any, Any]", recipe).get("preset") if isinstance(recipe, Mapping) else recipe
-        if preset != "scalerl" or not isinstance(selection, Mapping | None):
+        if preset != "scalerl":
             return given
         rules = (ZeroVarianceConfig(), PassRateCapConfig())
+        if isinstance(selection, SelectionConfig):
+            if "filters" in selection.model_fields_set:
+                return given
+            return {**given, "curriculum": selection.model_copy(update={"filters": rules})}
+        if not isinstance(selection, Mapping | None):
+            return given
         chosen = cast("Mapping[Any, Any]", selection or {})
         if chosen.get("filters") is not None:
             return given

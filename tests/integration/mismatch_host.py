@@ -48,7 +48,7 @@ def main(out: str, spec: str) -> None:
         vllm_mode="colocate",
         vllm_max_model_length=64,
         max_completion_length=8,
-        learning_rate=0.05,
+        learning_rate=options.get("learning_rate", 0.05),
         max_steps=4,
     )
     plant(trainer, options.get("fault", ""))

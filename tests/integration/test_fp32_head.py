@@ -89,10 +89,23 @@ def test_an_adapter_on_the_head_is_refused(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_it_is_done_once(tmp_path: Path) -> None:
-    host = trainer(tmp_path, model=policy())
-    sampler = CurriculumSampler(ON).attach(host)
-    forward = host.model.forward
+def test_every_trainer_of_a_model_has_it(tmp_path: Path) -> None:
+    kept = policy()
+    first = trainer(tmp_path / "first", model=kept)
+    sampler = CurriculumSampler(ON).attach(first)
     sampler.detach()
-    fp32_head(host)
-    assert host.model.forward is forward or host.model.forward == forward
+    forward = kept.forward
+    fp32_head(first)
+    assert kept.forward == forward, "once for a trainer"
+    second = trainer(tmp_path / "second", model=kept)
+    assert (scored(second) - by_hand(second)).abs().max() > 1e-5, "TRL's own head is on top of ours"
+    CurriculumSampler(ON).attach(second)
+    torch.testing.assert_close(scored(second), by_hand(second), rtol=0, atol=1e-6)
+
+
+def test_a_model_that_was_cast_since_is_computed_in_32_bits(tmp_path: Path) -> None:
+    host = trainer(tmp_path, model=policy())
+    CurriculumSampler(ON).attach(host)
+    host.model.to(torch.bfloat16)
+    assert host.model(torch.arange(3, 9)[None]).logits.dtype == torch.float32
+    torch.testing.assert_close(scored(host), by_hand(host), rtol=0, atol=1e-6)

@@ -10,6 +10,7 @@ import torch
 from launched import launch
 from vllm_host import needs_vllm, saved
 
+from curricula import CheckpointError
 from curricula_trl.mismatch import Mismatch, measured
 
 
@@ -61,6 +62,30 @@ def test_what_is_too_large(first: float, later: float, stale: int, caplog: pytes
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == stale
 
 
+def test_a_resumed_run_is_held_against_the_first_batch_of_all() -> None:
+    before = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
+    assert before.state() == []
+    before.watch(batch(0.02))
+    after = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
+    after.load(json.loads(json.dumps(before.state())))
+    after.watch(batch(0.15))
+    assert after.metrics()["mismatch/stale"] == 1
+    after.load(None)
+    assert after.state() == []
+    for wrong in ([1.0], "x", [1.0, -1.0, 0.0, 2.0]):
+        with pytest.raises(CheckpointError, match="mismatch: expected four figures"):
+            after.load(wrong)
+
+
+def test_what_is_large_at_once_and_a_head_that_reads_stale() -> None:
+    large = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
+    large.watch(batch(0.6))
+    assert large.metrics()["mismatch/stale"] == 1
+    read = Mismatch(Alone(), ("float32", ""), lambda: True)  # type: ignore[arg-type]
+    read.watch(batch(1e-6))
+    assert read.metrics()["mismatch/stale"] == 1
+
+
 def test_fp32_on_one_side_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     Mismatch(Alone(), ("float32", "bfloat16")).watch(batch(0.02))  # type: ignore[arg-type]
     (record,) = caplog.records
@@ -72,8 +97,10 @@ def test_fp32_on_one_side_is_warned_of(caplog: pytest.LogCaptureFixture) -> None
 CASES: dict[str, dict[str, Any]] = {
     "healthy": {"dtype": "float32"},
     "healthy, tied": {"dtype": "bfloat16", "tied": True},
+    "healthy, small steps": {"dtype": "float32", "learning_rate": 1e-6},
     "stale head": {"dtype": "float32", "fault": "head"},
     "stale tied head": {"dtype": "bfloat16", "tied": True, "fault": "packed copy"},
+    "stale head, small steps": {"dtype": "float32", "fault": "head", "learning_rate": 1e-6},
     "one side": {"dtype": "bfloat16", "config": {"recipe": {"fp32_head": True}}},
 }
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from host import trainer
+from host import reward, trainer
 from trl import GRPOConfig, RLOOTrainer
 
-from curricula import ConfigError, CurriculaValueError, load_mix
-from curricula.config import as_config
+from curricula import ConfigError, CurriculaValueError, CurriculumConfig, load_mix
+from curricula.config import RecipeConfig, SelectionConfig, as_config
 from curricula_trl import CurriculumSampler, recipe
 from curricula_trl.launch import check
 from curricula_trl.recipes import Finish
@@ -101,7 +101,7 @@ def test_contradictions_in_a_mix(tmp_path: Path, preset: str, given: dict[str, A
 
 
 @pytest.mark.parametrize("name", ["epsilon", "epsilon_high", "delta"])
-@pytest.mark.parametrize("value", [-0.2, 0])
+@pytest.mark.parametrize("value", [-0.2, 0, float("nan")])
 def test_bounds_that_are_none(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=rf"trainer\.{name}: expected a bound on ratios above 0; got {value:g}; "):
         check(as_config({"model": "org/name", "trainer": {name: value}}))
@@ -125,16 +125,16 @@ def test_what_a_preset_leaves_open(preset: str, given: dict[str, Any]) -> None:
     [
         ("cispo", {}, r"recipe cispo has loss_type cispo, the trainer was built with dapo; build it with GRPOConfig\("),
         ("dapo", {"loss_type": "dapo"}, r"recipe dapo has epsilon_high 0.28 \(0.26 to 0.28\), .* built with 0.2;"),
-        ({"aggregation": "prompt"}, {"loss_type": "grpo"}, r"aggregation prompt .* the trainer has grpo"),
-        ({"aggregation": "prompt"}, {"beta": 0.1}, r"aggregation prompt is a weight .* and beta is not"),
-        ({"aggregation": "prompt"}, {"entropy_coef": 0.1}, r"aggregation prompt .* and an entropy bonus is not"),
-        ({"normaliser": "batch"}, {}, r"normaliser batch .* scale_rewards 'group'"),
+        ({"aggregation": "prompt"}, {"loss_type": "grpo"}, r"expected loss_type cispo or dapo .*; got grpo;"),
+        ({"aggregation": "prompt"}, {"beta": 0.1}, r"expected no beta with aggregation prompt"),
+        ({"aggregation": "prompt"}, {"entropy_coef": 0.1}, r"expected no entropy bonus with aggregation prompt"),
+        ({"normaliser": "batch"}, {}, r"for normaliser batch.*; got \"group\" and"),
         (
             {"normaliser": "batch"},
             {"scale_rewards": "none", "multi_objective_aggregation": "normalize_then_sum"},
-            r"normaliser batch .*'normalize_then_sum'",
+            r"for normaliser batch.*; got \"none\" and \"normalize_then_sum\"",
         ),
-        ({"zero_variance": "mask"}, {"loss_type": "grpo", "beta": 0.1}, r"zero_variance mask .* loss_type grpo"),
+        ({"zero_variance": "mask"}, {"loss_type": "grpo", "beta": 0.1}, r"a beta of 0 for zero_variance mask .*grpo"),
     ],
 )
 def test_trainers_that_a_recipe_is_not_for(tmp_path: Path, config: Any, arguments: dict[str, Any], said: str) -> None:
@@ -144,6 +144,11 @@ def test_trainers_that_a_recipe_is_not_for(tmp_path: Path, config: Any, argument
     with pytest.raises(CurriculaValueError, match=said) as caught:
         CurriculumSampler({"recipe": config}).attach(host)
     assert "\n" not in str(caught.value)
+    # `curricula train` says so before it loads anything.
+    if isinstance(config, dict):
+        mix = {"recipe": config, "model": "org/name", "trainer": {**arguments, "beta": beta}}
+        with pytest.raises(ConfigError, match=said):
+            check(as_config(mix))
 
 
 def test_rloo_has_no_recipe(tmp_path: Path) -> None:
@@ -159,6 +164,34 @@ def test_scalerl_reviews_what_is_nearly_always_passed() -> None:
     ]
     chosen = as_config({"recipe": "scalerl", "curriculum": {"filters": []}})
     assert chosen.curriculum.filters == ()
+    made = CurriculumConfig(recipe=RecipeConfig(preset="scalerl"), curriculum=SelectionConfig(probe=0.1))
+    assert [rule.type for rule in made.curriculum.filters] == ["zero_variance", "pass_rate_cap"]
+    assert made.curriculum.probe == 0.1
+
+
+def test_rounding_is_no_variance(tmp_path: Path) -> None:
+    def tenths(completions: list[str], environment: list[str], **_: Any) -> list[float]:
+        right = reward(completions, environment)
+        return [one if name == "frontier" else 0.1 for one, name in zip(right, environment, strict=True)]
+
+    host = trainer(tmp_path, max_steps=3, reward_funcs=tenths, per_device_train_batch_size=32, **recipe("scalerl"))
+    CurriculumSampler({"recipe": {"preset": "scalerl", "fp32_head": False}, "curriculum": {"filters": []}}).attach(host)
+    generate = type(host)._generate_and_score_completions
+    kept: list[bool] = []
+
+    class Watched(type(host)):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            output = generate(self, inputs)
+            texts = self.processing_class.batch_decode(output["prompt_ids"], skip_special_tokens=True)
+            for text, mask in zip(texts, output["tool_mask"], strict=True):
+                kept.append(bool(mask.any()))
+                assert not kept[-1] or text.replace(" ", "").startswith("frontier")
+            return output
+
+    Watched.__name__ = type(host).__name__
+    host.__class__ = Watched
+    host.train()
+    assert any(kept)
 
 
 def test_masked_groups_are_in_neither_loss_nor_count(tmp_path: Path) -> None:

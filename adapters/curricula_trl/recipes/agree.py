@@ -1,12 +1,13 @@
 """Whether a trainer is what a recipe is defined for; each refusal in one line, with both values."""
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from curricula import CurriculaValueError, CurriculumConfig
 from curricula.config import RecipeConfig
 from curricula.config.explain import config_error
-from curricula_trl.recipes.presets import ARGUMENTS
+from curricula_trl.recipes.presets import ARGUMENTS, arguments_of
 
 _BOUNDS = ("epsilon", "epsilon_high", "delta")
 _PROMPT_LOSSES = ("cispo", "dapo")
@@ -26,9 +27,16 @@ def check_arguments(config: CurriculumConfig) -> None:
         raise config_error(config.origin, ("trainer", name), message)
     for name in _BOUNDS:
         value: Any = config.trainer.get(name)
-        if isinstance(value, int | float) and value <= 0:
+        if isinstance(value, int | float) and not value > 0:
             message = f"expected a bound on ratios above 0; got {value:g}; change it, or leave it out"
             raise config_error(config.origin, ("trainer", name), message)
+    beta: Any = config.trainer.get("beta")
+    if isinstance(beta, int | float) and not beta >= 0:
+        raise config_error(
+            config.origin, ("trainer", "beta"), f"expected a weight of 0 or more; got {beta:g}; change it"
+        )
+    if (problem := _problem(Settings.of_mix(config), config.recipe)) is not None:
+        raise config_error(config.origin, ("recipe",), problem)
 
 
 def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
@@ -56,7 +64,8 @@ def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
             f"attach: recipe {chosen.preset} has {name} {expected}, the trainer was built with {value}; build it with "
             f'GRPOConfig(**curricula_trl.recipe("{chosen.preset}"), ...)'
         )
-    _check_parts(trainer, chosen)
+    if (problem := _problem(Settings.of_trainer(trainer), chosen)) is not None:
+        raise CurriculaValueError(f"attach: recipe: {problem}")
 
 
 def _contradictions(chosen: RecipeConfig, given: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
@@ -72,39 +81,79 @@ def _contradictions(chosen: RecipeConfig, given: Mapping[str, Any]) -> list[tupl
     return found
 
 
-def _check_parts(trainer: Any, chosen: RecipeConfig) -> None:
-    args, loss = trainer.args, trainer.loss_type
-    penalty = "beta" if trainer.beta != 0.0 else "an entropy bonus" if _entropy_bonus(trainer) else None
+class Settings(NamedTuple):
+    """What of a trainer decides which parts of a recipe it can have."""
+
+    loss_type: str
+    beta: float
+    entropy_bonus: bool
+    scale_rewards: str
+    aggregation: str
+    use_vllm: bool
+    corrects: bool
+
+    @classmethod
+    def of_trainer(cls, trainer: Any) -> "Settings":
+        """Of one that is built."""
+        return cls(
+            trainer.loss_type,
+            trainer.beta,
+            bool(getattr(trainer, "_entropy_bonus_enabled", False)),
+            trainer.args.scale_rewards,
+            trainer.multi_objective_aggregation,
+            trainer.use_vllm,
+            trainer.vllm_importance_sampling_correction,
+        )
+
+    @classmethod
+    def of_mix(cls, config: CurriculumConfig) -> "Settings":
+        """Of one that a mix is about to build, with TRL's defaults."""
+        from trl import GRPOConfig
+
+        given: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(GRPOConfig) if field.init}
+        given |= arguments_of(config.recipe) | config.trainer
+        scale: Any = given["scale_rewards"]
+        return cls(
+            given["loss_type"],
+            given["beta"] or 0.0,
+            bool(given.get("entropy_coef")) or bool(given.get("use_adaptive_entropy")),
+            _SCALES.get(scale, scale) if isinstance(scale, bool) else scale,
+            given["multi_objective_aggregation"],
+            bool(given["use_vllm"]),
+            bool(given["vllm_importance_sampling_correction"]),
+        )
+
+
+def _problem(trainer: Settings, chosen: RecipeConfig) -> str | None:
+    """What a part of the recipe is not defined for, and what to change; None where there is nothing."""
+    loss = trainer.loss_type
+    penalty = "beta" if trainer.beta != 0.0 else "entropy bonus" if trainer.entropy_bonus else None
     if chosen.aggregation == "prompt":
         if loss not in _PROMPT_LOSSES:
-            raise CurriculaValueError(
-                f"attach: recipe.aggregation prompt weighs the advantages of a loss over all tokens, loss_type "
-                f"{' or '.join(_PROMPT_LOSSES)}; the trainer has {loss}; set aggregation to trainer"
+            return (
+                f"expected loss_type {' or '.join(_PROMPT_LOSSES)} for aggregation prompt, which weighs the advantages "
+                f"of a loss over all tokens; got {loss}; set aggregation to trainer"
             )
         if penalty is not None:
-            raise CurriculaValueError(
-                f"attach: recipe.aggregation prompt is a weight of advantages, and {penalty} is not weighed by them; "
-                f"remove {penalty}, or set aggregation to trainer"
+            return (
+                f"expected no {penalty} with aggregation prompt, which weighs advantages, and the {penalty} is not "
+                "weighed by them; got one; remove it, or set aggregation to trainer"
             )
     if chosen.normaliser == "batch" and (
-        args.scale_rewards != "none" or trainer.multi_objective_aggregation != "sum_then_normalize"
+        trainer.scale_rewards != "none" or trainer.aggregation != "sum_then_normalize"
     ):
-        raise CurriculaValueError(
-            "attach: recipe.normaliser batch divides centred advantages; the trainer has scale_rewards "
-            f"{args.scale_rewards!r} and multi_objective_aggregation {trainer.multi_objective_aggregation!r}; set them "
-            'to "none" and "sum_then_normalize"'
+        return (
+            'expected scale_rewards "none" and multi_objective_aggregation "sum_then_normalize" for normaliser batch, '
+            f'which divides centred advantages; got "{trainer.scale_rewards}" and "{trainer.aggregation}"; set them'
         )
     if chosen.zero_variance == "mask" and trainer.beta != 0.0 and loss not in (*_PROMPT_LOSSES, "vespo", "bnpo"):
-        raise CurriculaValueError(
-            f"attach: recipe.zero_variance mask leaves rollouts out of loss_type {loss}, a mean over rollouts, and a "
-            "KL penalty cannot be made up for that; set beta to 0, or zero_variance to keep"
+        return (
+            f"expected a beta of 0 for zero_variance mask with loss_type {loss}, a mean over rollouts, whose KL "
+            f"penalty cannot be made up for those left out; got {trainer.beta:g}; set it to 0, or zero_variance to keep"
         )
-    if chosen.ratio == "generator" and trainer.use_vllm and not trainer.vllm_importance_sampling_correction:
-        raise CurriculaValueError(
-            "attach: recipe.ratio generator falls back on the trainer's log-probability where vLLM gives none for a "
-            "token; set vllm_importance_sampling_correction to true, TRL's default"
+    if chosen.ratio == "generator" and trainer.use_vllm and not trainer.corrects:
+        return (
+            "expected vllm_importance_sampling_correction for ratio generator, which falls back on the trainer's "
+            "log-probability where vLLM gives none for a token; got false; set it to true, TRL's default"
         )
-
-
-def _entropy_bonus(trainer: Any) -> bool:
-    return bool(getattr(trainer, "_entropy_bonus_enabled", False))
+    return None

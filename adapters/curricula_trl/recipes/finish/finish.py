@@ -2,14 +2,19 @@
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from curricula import CurriculaValueError
 from curricula.config import RecipeConfig
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes.finish.advantages import batch_deviation, prompt_weights, row_mean_weight
-from curricula_trl.recipes.finish.groups import Groups
+from curricula_trl.recipes.finish.groups import UNSCORED, Groups
 
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-6
 _ROW_MEANS = ("grpo", "sapo", "dr_grpo", "luspo")
 
 
@@ -25,10 +30,26 @@ class Finish:
         self.config = config
         self._ranks = ranks
 
-    @property
-    def needs_unscored(self) -> bool:
-        """Whether rollouts without a reward have to be told from those of an average one, by advantages of NaN."""
-        return self.config.normaliser == "batch"
+    def mark(self, output: dict[str, Any], rewards: Floats, size: int) -> None:
+        """Says of a round what its advantages do not: which rollouts have no reward, and which groups no variance.
+
+        Args:
+            output: Of this rank.
+            rewards: Shape (B,), weighted sums of all ranks; NaN where a rollout has none.
+            size: Rollouts in a group.
+        """
+        advantages = output["advantages"]
+        first = self._ranks.rank * len(advantages)
+        if self.config.normaliser == "batch":
+            missing = np.isnan(rewards[first : first + len(advantages)])
+            output[UNSCORED] = torch.from_numpy(missing).long().to(advantages.device)
+        if self.config.zero_variance == "mask":
+            # Eight times .1 have a mean that is not .1: what is left of them is rounding.
+            groups = rewards.reshape(-1, size)
+            spread = np.nanmax(groups, axis=1, initial=-np.inf) - np.nanmin(groups, axis=1, initial=np.inf)
+            flat = spread <= _ROUNDING * np.maximum(np.nanmax(np.abs(groups), axis=1, initial=0.0), 1.0)
+            mine = np.repeat(flat, size)[first : first + len(advantages)]
+            advantages[torch.from_numpy(mine).to(advantages.device)] = 0.0
 
     def complete(self, trainer: Any, output: dict[str, Any]) -> dict[str, Any]:
         """The batch to train on; `output` is this rank's part of it, and is changed.
@@ -36,6 +57,11 @@ class Finish:
         Raises:
             CurriculaValueError: Advantages of a shape that the recipe is not defined for.
         """
+        finished = self._finished(trainer, output)
+        finished.pop(UNSCORED, None)
+        return finished
+
+    def _finished(self, trainer: Any, output: dict[str, Any]) -> dict[str, Any]:
         config = self.config
         if config.ratio == "generator":
             _against_generator(output)
@@ -49,7 +75,7 @@ class Finish:
             )
         groups = Groups.of(output, self._ranks, trainer.num_generations)
         count = len(advantages)
-        factors = torch.ones(len(groups.trained), dtype=torch.float64, device=groups.trained.device)
+        factors = torch.ones(len(groups.trained), dtype=torch.float64)
         if config.normaliser == "batch":
             factors = factors / batch_deviation(groups)
         if config.zero_variance == "mask":
@@ -61,7 +87,6 @@ class Finish:
             counted = groups.trained if config.zero_variance == "mask" else torch.ones_like(groups.trained)
             factors = factors * prompt_weights(groups, counted)
         scale = groups.rows(factors, count).to(advantages)
-        advantages = advantages.nan_to_num(nan=0.0)
         output["advantages"] = advantages * (scale if advantages.dim() == 1 else scale[:, None])
         return output
 

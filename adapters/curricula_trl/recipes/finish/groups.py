@@ -5,7 +5,11 @@ from typing import Any
 
 import torch
 
+from curricula_trl.merge import loss_mask
 from curricula_trl.ranks import Ranks
+
+UNSCORED = "unscored"
+"""A column of the batch: 1 for rollouts without any reward, whose advantages of zero say nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +36,12 @@ class Groups:
         if advantages.dim() == 2:
             highest, lowest = advantages.amax(dim=1), advantages.amin(dim=1)
             advantages = torch.where(highest >= -lowest, highest, lowest)
-        mine = torch.stack([advantages.double(), loss_mask(output).sum(dim=1).double()], dim=1)
-        table = ranks.gather(mine) if ranks.world_size > 1 else mine
+        advantages = advantages.float()
+        if UNSCORED in output:
+            advantages = advantages.masked_fill(output[UNSCORED] != 0, torch.nan)
+        mine = torch.stack([advantages, loss_mask(output).sum(dim=1).float()], dim=1)
+        # 64 bits on the processor: not every device has them.
+        table = (ranks.gather(mine) if ranks.world_size > 1 else mine).cpu().double()
         grouped = table[:, 0].view(-1, size)
         tokens = table[:, 1].view(-1, size)
         moving = (grouped.nan_to_num(nan=0.0) != 0.0) & (tokens > 0)
@@ -42,9 +50,3 @@ class Groups:
     def rows(self, values: torch.Tensor, count: int) -> torch.Tensor:
         """This rank's `count` rows of a value for each group, shape (count,)."""
         return values.repeat_interleave(self.tokens.shape[1])[self.first : self.first + count]
-
-
-def loss_mask(output: dict[str, Any]) -> torch.Tensor:
-    """Tokens that TRL's losses sum over, shape (B, T)."""
-    mask = output["completion_mask"]
-    return mask * output["tool_mask"] if "tool_mask" in output else mask
