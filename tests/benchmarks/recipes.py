@@ -1,6 +1,6 @@
 """Losses and the whole of ScaleRL on a tiny model: held-out score against compute, and what each loss clips away.
 
-    python tests/benchmarks/recipes.py --seeds 3 --json out.json --plot out.png
+    python tests/benchmarks/recipes.py --seeds 5 --json out.json --plot out.png
 
 The model and task are the demo's (running sums of digits, 0.36 M parameters, warmed up until a fifth of the frontier is
 known), the pool has as many easy, frontier and hard prompts. Five arms from the same weights, prompts and seed spend
@@ -242,7 +242,7 @@ def plot(report: dict[str, Any], path: Path) -> None:
     right.set(
         xlabel="tenth of tokens by entropy (10: highest)",
         ylabel="clipped away, %",
-        title=f"clips none: {none}",
+        title=f"no token clipped away: {none}",
     )
     right.set_xticks(range(1, 11))
     right.set_ylim(bottom=0)
@@ -253,7 +253,7 @@ def plot(report: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--generations", type=int, default=GENERATIONS)
     parser.add_argument("--json", type=Path, help="file to write everything to")
