@@ -4,6 +4,7 @@ The loader stays TRL's clock. What it delivers is only a count; which prompts ar
 when TRL generates, so no outcome is ever missing from a decision (the design calls this late binding).
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +27,8 @@ from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values,
 from curricula_trl.rows import Rows
 from curricula_trl.saving import Saving
 
+logger = logging.getLogger("curricula")
+
 
 class Binding:
     """Asks and tells for one trainer.
@@ -43,6 +46,7 @@ class Binding:
         self.config = config
         self._ahead = None if curriculum is None else Ahead(curriculum)
         self.has_drawn = False
+        self._said_infinite = False
         # A predictor that reads the policy cannot do so while it is trained.
         self._beside = curriculum is None or not reads_policy(curriculum)
         self._draws: list[Draw] = []
@@ -123,9 +127,22 @@ class Binding:
         self._captured = Captured(rows)
         return rows
 
-    def capture(self, inputs: Sequence[Any], rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]) -> None:
-        """Keeps what TRL scored in this round."""
+    def capture(
+        self, inputs: Sequence[Any], rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]
+    ) -> torch.Tensor:
+        """Keeps what TRL scored in this round, and returns it for TRL to train on: infinite rewards are none."""
+        infinite = rewards.isinf()
+        if infinite.any():
+            # One would decide the mean of its group, and the spread of the batch.
+            rewards = rewards.masked_fill(infinite, torch.nan)
+            if self.ranks.is_main and not self._said_infinite:
+                self._said_infinite = True
+                logger.warning(
+                    "rewards were infinite: such rollouts are taken as unscorable, like NaN, and not trained on; look "
+                    "into the reward function (said once)"
+                )
         self._captured.take(inputs, rewards, completion_ids)
+        return rewards
 
     def _observe(
         self, trainer: Any, output: dict[str, Any], interrupted: torch.Tensor | None

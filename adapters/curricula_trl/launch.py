@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 import typing
+from collections.abc import Generator
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
@@ -18,6 +19,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from curricula.config import CurriculumConfig
 from curricula.config.explain import config_error, did_you_mean
 from curricula.config.schema import shown
+from curricula_trl.bounds import check_bounds
 from curricula_trl.display import display
 from curricula_trl.interruption import check_lengths
 from curricula_trl.recipes import arguments_of, check_arguments
@@ -36,6 +38,16 @@ def check(config: CurriculumConfig) -> None:
     if config.model.startswith((".", "/", "~")) and not Path(config.model).expanduser().is_dir():
         message = f"expected the folder of a model; got {shown(config.model)}; check the path"
         raise config_error(config.origin, ("model",), message)
+    check_arguments_of(config)
+
+
+def check_arguments_of(config: CurriculumConfig) -> None:
+    """Checks what stands under `trainer:`.
+
+    Raises:
+        ConfigError: An argument that TRL's GRPOConfig does not have, of a type or a size it cannot use, or that the
+            recipe or the interruption of the mix contradicts.
+    """
     hints = typing.get_type_hints(GRPOConfig)
     known = [field.name for field in dataclasses.fields(GRPOConfig) if field.init]
     for name, value in config.trainer.items():
@@ -51,6 +63,7 @@ def check(config: CurriculumConfig) -> None:
             raise config_error(config.origin, ("trainer", name), message)
     check_lengths(config)
     check_arguments(config)
+    check_bounds(config)
 
 
 def run(
@@ -93,8 +106,8 @@ def run(
     checkpoint = _checkpoint(config, arguments.output_dir, resume)
     model = str(Path(str(config.model)).expanduser()) if str(config.model).startswith("~") else str(config.model)
     try:
-        _prepare_vllm(config, arguments)
-        trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
+        with _vllm(config, arguments):
+            trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
     except (OSError, SafetensorError) as error:  # transformers' word for a model that is not there
         message = f"expected a model that transformers can load; got {shown(model)}: {_line(error)}"
         raise config_error(config.origin, ("model",), message) from error
@@ -112,16 +125,24 @@ def run(
     return trainer
 
 
-def _prepare_vllm(config: CurriculumConfig, arguments: GRPOConfig) -> None:
-    """What vLLM has to know before the trainer starts it."""
+@contextlib.contextmanager
+def _vllm(config: CurriculumConfig, arguments: GRPOConfig) -> Generator[None]:
+    """Within it vLLM is told what it has to know before the trainer starts it."""
     if not arguments.use_vllm:
+        yield
         return
     from curricula_vllm import use_cpu
     from curricula_vllm.plugin import FP32_HEAD
 
     use_cpu()
-    if config.recipe.fp32_head:
-        os.environ.setdefault(FP32_HEAD, "1")
+    given = os.environ.get(FP32_HEAD)
+    if config.recipe.fp32_head and given is None:
+        os.environ[FP32_HEAD] = "1"
+    try:
+        yield
+    finally:
+        if given is None:
+            os.environ.pop(FP32_HEAD, None)
 
 
 def _checkpoint(config: CurriculumConfig, output: str | None, resume: bool | str | os.PathLike[str]) -> str | None:

@@ -48,7 +48,7 @@ class CurriculumMixin:
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         if self._curricula is not None and self.model.training:
-            self._curricula.capture(inputs, rewards, completion_ids_list)
+            rewards = self._curricula.capture(inputs, rewards, completion_ids_list)
         return rewards
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:

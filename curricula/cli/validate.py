@@ -32,6 +32,10 @@ def command(
         mixed = load_environments(config, mix.parent)
         config, sizes = mixed.config, dict(mixed.sizes)
     _check_parts(config)
+    if config.trainer:
+        from curricula_trl import launch
+
+        launch.check_arguments_of(config)
     text = resolved(config, list(sizes) or None)
     if as_json:
         typer.echo(json.dumps({"file": str(mix), "prompts": sizes, "mix": config.model_dump(mode="json")}))

@@ -91,7 +91,7 @@ class InterruptionConfig(Section):
         if not isinstance(data, Mapping):
             return data
         given = cast("Mapping[Any, Any]", data)
-        if given.get("closing", True):
+        if given.get("closing", True) not in (None, ""):
             return given
         return {"sentence": _PLAIN} | {k: v for k, v in given.items() if v is not None} | {"closing": ""}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from host import reward, trainer
+from host import dataset, reward, trainer
 from trl import GRPOConfig, RLOOTrainer
 
 from curricula import ConfigError, CurriculaValueError, CurriculumConfig, load_mix
@@ -100,11 +100,53 @@ def test_contradictions_in_a_mix(tmp_path: Path, preset: str, given: dict[str, A
     assert "line 4" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["epsilon", "epsilon_high", "delta"])
-@pytest.mark.parametrize("value", [-0.2, 0, float("nan")])
-def test_bounds_that_are_none(name: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=rf"trainer\.{name}: expected a bound on ratios above 0; got {value:g}; "):
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("epsilon", -0.2, "a finite number above 0"),
+        ("epsilon_high", 0, "a finite number above 0"),
+        ("delta", float("nan"), "a finite number above 0"),
+        ("epsilon", float("inf"), "a finite number above 0"),
+        ("temperature", 0, "a finite number above 0"),
+        ("beta", -1, "a finite number of 0 or more"),
+        ("num_generations", 0, "a finite number of 2 or more"),
+        ("num_iterations", 0, "a finite number of 1 or more"),
+        ("steps_per_generation", 0, "a finite number of 1 or more"),
+        ("learning_rate", -1e-6, "a finite number of 0 or more"),
+        ("top_entropy_quantile", 3, "a part of one, above 0"),
+        ("loss_type", "foo", "one of grpo, .*vespo"),
+    ],
+)
+def test_numbers_that_no_trainer_can_use(name: str, value: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=rf"trainer\.{name}: expected {expected}; got {value}; "):
         check(as_config({"model": "org/name", "trainer": {name: value}}))
+
+
+def test_infinite_rewards_are_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def sometimes(completions: list[str], **columns: Any) -> list[float]:
+        right = reward(completions, **columns)
+        return [float("inf") if number == 1 else one for number, one in enumerate(right)]
+
+    data = dataset({"frontier": 40})
+    host = trainer(tmp_path, max_steps=2, reward_funcs=sometimes, train_dataset=data, **recipe("scalerl"))
+    sampler = CurriculumSampler({"recipe": {"preset": "scalerl", "fp32_head": False}}).attach(host)
+    seen: list[float] = []
+    generate = type(host)._generate_and_score_completions
+
+    class Watched(type(host)):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            output = generate(self, inputs)
+            seen.extend(output["advantages"].tolist())
+            return output
+
+    Watched.__name__ = type(host).__name__
+    host.__class__ = Watched
+    host.train()
+    assert all(abs(one) < 10 for one in seen)
+    assert any(one != 0.0 for one in seen)
+    assert seen[1] == 0.0
+    assert len([record for record in caplog.records if "rewards were infinite" in record.getMessage()]) == 1
+    assert sampler.metrics()["told"] == 4
 
 
 @pytest.mark.parametrize(

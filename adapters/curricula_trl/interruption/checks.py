@@ -102,7 +102,12 @@ def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
             f"expected a sentence whose tokens hold {shown(chosen.closing)}; got {shown(tokenizer.decode(tokens))}; "
             "set interruption.sentence to one that this tokenizer keeps"
         )
+    for name in ("n", "num_return_sequences"):
+        if (trainer.args.generation_kwargs or {}).get(name, 1) != 1:
+            raise _refusal(f"expected one rollout a row; got generation_kwargs with {name}; remove it")
     total = chosen.at[1] + len(tokens) + chosen.answer
+    if trainer.max_completion_length is None:
+        raise _refusal(f"expected max_completion_length, at least {total} for these lengths; got none; set it")
     limits = {"max_completion_length": trainer.max_completion_length}
     if trainer.use_vllm and trainer.args.vllm_max_model_length is not None:
         limits["vllm_max_model_length"] = trainer.args.vllm_max_model_length

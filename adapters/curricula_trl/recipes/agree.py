@@ -9,13 +9,12 @@ from curricula.config import RecipeConfig
 from curricula.config.explain import config_error
 from curricula_trl.recipes.presets import ARGUMENTS, arguments_of
 
-_BOUNDS = ("epsilon", "epsilon_high", "delta")
 _PROMPT_LOSSES = ("cispo", "dapo")
 _SCALES = {True: "group", False: "none"}
 
 
 def check_arguments(config: CurriculumConfig) -> None:
-    """Refuses arguments under `trainer:` that contradict the recipe of the mix, and bounds of ratios that are none.
+    """Refuses arguments under `trainer:` that contradict the recipe of the mix, or that its parts are not for.
 
     Raises:
         ConfigError: With the key, the recipe's value and the given one.
@@ -25,16 +24,6 @@ def check_arguments(config: CurriculumConfig) -> None:
             f"expected {expected}, of recipe {config.recipe.preset}; got {given}; remove it, or leave out the recipe"
         )
         raise config_error(config.origin, ("trainer", name), message)
-    for name in _BOUNDS:
-        value: Any = config.trainer.get(name)
-        if isinstance(value, int | float) and not value > 0:
-            message = f"expected a bound on ratios above 0; got {value:g}; change it, or leave it out"
-            raise config_error(config.origin, ("trainer", name), message)
-    beta: Any = config.trainer.get("beta")
-    if isinstance(beta, int | float) and not beta >= 0:
-        raise config_error(
-            config.origin, ("trainer", "beta"), f"expected a weight of 0 or more; got {beta:g}; change it"
-        )
     if (problem := _problem(Settings.of_mix(config), config.recipe)) is not None:
         raise config_error(config.origin, ("recipe",), problem)
 
@@ -117,7 +106,7 @@ class Settings(NamedTuple):
             given["loss_type"],
             given["beta"] or 0.0,
             bool(given.get("entropy_coef")) or bool(given.get("use_adaptive_entropy")),
-            _SCALES.get(scale, scale) if isinstance(scale, bool) else scale,
+            str(_SCALES.get(scale, scale)),
             given["multi_objective_aggregation"],
             bool(given["use_vllm"]),
             bool(given["vllm_importance_sampling_correction"]),

@@ -12,11 +12,11 @@ from curricula_trl.recipes.finish.groups import Groups
 def batch_deviation(groups: Groups) -> torch.Tensor:
     """Standard deviation of the centred advantages of the groups that are trained on, over the batch; a scalar.
 
-    Rollouts without a reward do not count. 1 where no group is trained on.
+    Rollouts without a reward, or without a token in the loss, do not count. 1 where no group is trained on.
 
     Source: ScaleRL, arXiv 2510.13786, section 3.2 ("batch-level normalisation").
     """
-    live = groups.advantages[groups.trained]
+    live = groups.advantages[groups.trained][groups.tokens[groups.trained] > 0]
     live = live[~live.isnan()]
     return live.square().mean().sqrt() if live.numel() else torch.ones((), dtype=torch.float64)
 
