@@ -3,8 +3,8 @@
 TRL computes the trainer's for every batch that vLLM generated, so the comparison costs a gather of four numbers. The
 first batch of a run is generated before any update: what differs there is arithmetic, and is what later ones are held
 against, those of a resumed run too. A generator that an update left behind, as copies of tied or packed heads are,
-shows in the batch after it where the step was large. Where steps are small, its head is read: in the trainer's process, rows
-of it have to be the trainer's own, to the bit.
+shows in the batch after it where the step was large. Where steps are small, its head is read: in the trainer's process,
+rows of it have to be the trainer's own, to the bit.
 """
 
 import logging
