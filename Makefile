@@ -31,7 +31,7 @@ help:  ## this list
 demo: $(VENV)/.run  ## train a tiny model twice, uniform and curriculum; table, plot and an MLflow run
 	$(BIN)/curricula demo $(ARGS)
 
-test: lint $(VENV)/.vllm  ## what CI runs: linters, every test, the slow ones too
+test: $(VENV)/.vllm lint  ## what CI runs: linters, every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore tests/benchmarks $(ARGS)
 	$(BIN)/python -m pytest tests/benchmarks $(ARGS)
 

@@ -61,7 +61,7 @@ def force_fp32() -> None:
 def refresh(model: torch.nn.Module) -> None:
     """Packs the heads anew: on CPU vLLM keeps a packed copy, and leaves that of a tied head as it was when it loads."""
     for module in model.modules():
-        method = getattr(module, "quant_method", None)
+        method: Any = getattr(module, "quant_method", None)
         if isinstance(method, UnquantizedEmbeddingMethod):
             method.process_weights_after_loading(module)
 
