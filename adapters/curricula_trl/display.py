@@ -129,9 +129,8 @@ def _environments(metrics: Mapping[str, float]) -> tuple[list[str], dict[str, di
     environments: dict[str, dict[str, float]] = {}
     for key, value in metrics.items():
         name, _, metric = key.rpartition("/")
-        # Figures of predictors have names with a slash too; an environment of that name has a share.
-        predictors = name.partition("/")[0] == "predictor" and f"{name}/share" not in metrics
-        if name and not predictors:
+        # Figures of other parts have names with a slash too; an environment has a share.
+        if name and (f"{name}/share" in metrics or f"{name}/share_drawn" in metrics):
             environments.setdefault(name, {})[metric] = value
     return list(environments)[:_ROWS], environments
 
@@ -146,8 +145,13 @@ def _cells(metrics: Mapping[str, float]) -> list[tuple[str, str]]:
         cells.append(("corrected", f"{corrected:.0%}"))
     cells += [
         (label, f"{metrics[name]:.0%}")
-        for label, name in (("share", "share_drawn"), ("informative", "informative"))
-        if name in metrics
+        for label, name in (
+            ("share", "share_drawn"),
+            ("informative", "informative"),
+            ("interrupted", "interrupted"),
+            ("cut off", "truncated"),
+        )
+        if name in metrics and (metrics[name] or name not in ("interrupted", "truncated"))
     ]
     return cells
 
@@ -157,6 +161,8 @@ def _title(metrics: Mapping[str, float], step: int, steps: int, logs: Mapping[st
     title += [f"{name} {float(logs[name]):.4g}" for name in ("loss", "reward") if _is_number(logs.get(name))]
     if (informative := metrics.get("informative")) is not None:
         title.append(f"informative {informative:.0%}")
+    if (mismatch := metrics.get("mismatch/mean")) is not None:
+        title.append(f"mismatch {mismatch:.2g}")
     return "  ".join(title)
 
 

@@ -121,8 +121,17 @@ def run(
             shown_by = display(sampler, alone=not arguments.log_completions)
             stack.callback(shown_by.close)
             trainer.add_callback(shown_by)
+        if arguments.use_vllm:
+            stack.callback(_end_engine, trainer)
         trainer.train(resume_from_checkpoint=checkpoint)
     return trainer
+
+
+def _end_engine(trainer: Any) -> None:
+    # At the end of the process vLLM would look for a process group that is gone.
+    engine = getattr(getattr(trainer.vllm_generation, "llm", None), "llm_engine", None)
+    if engine is not None:
+        engine.engine_core.shutdown()
 
 
 @contextlib.contextmanager

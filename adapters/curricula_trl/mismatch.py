@@ -63,8 +63,11 @@ def heads_of(trainer: Any, ranks: Ranks) -> tuple[str, str]:
     if not getattr(trainer, "use_vllm", False) or not ranks.is_main:
         return head_dtype(trainer), ""
     from curricula_vllm.head import head_dtype as generator_head_dtype
+    from curricula_vllm.head import model_dtype
 
-    return head_dtype(trainer), generator_head_dtype(trainer.vllm_generation)
+    # A head that a server says nothing of is in what its weights are in.
+    generation = trainer.vllm_generation
+    return head_dtype(trainer), generator_head_dtype(generation) or model_dtype(generation)
 
 
 def reader_of(trainer: Any) -> Callable[[], bool | None]:
@@ -163,10 +166,12 @@ class Mismatch:
         if ours and theirs and ours != theirs and "float32" in self._heads:
             logger.warning(
                 text + ": the trainer's head is in %s, the generator's in %s. FP32 on one side only can be worse than "
-                "on neither: set recipe.fp32_head and CURRICULA_FP32_HEAD=1 for vLLM, or leave out both",
+                "on neither: set recipe.fp32_head, and CURRICULA_FP32_HEAD=1 for vLLM (for a server, where `python -m "
+                "curricula_vllm serve` is started), or leave out both",
                 *found,
                 ours,
                 theirs,
             )
         else:
             logger.info(text, *found)
+            print(f"curricula: {text % found}", flush=True)  # as the banner: few scripts show what is logged at INFO

@@ -61,3 +61,17 @@ def test_a_table_on_a_terminal() -> None:
     text = out.getvalue()
     for word in ("step 2/10  loss 0.5", "environment", "sums", "25%", "a/b", "-1.25"):
         assert word in text
+
+
+def test_figures_of_other_parts_are_no_environments() -> None:
+    metrics = {
+        "sums/success_drawn": 0.25,
+        "sums/share_drawn": 1.0,
+        "sums/interrupted": 0.5,
+        "sums/truncated": 0.0,
+        "mismatch/mean": 0.0123,
+        "mismatch/stale": 0.0,
+        "clipping/decile_0": 0.5,
+    }
+    text = lines(metrics, 1, 2, {})
+    assert text == ["step 1/2  mismatch 0.012", "  sums  success 25%  share 100%  interrupted 50%"]

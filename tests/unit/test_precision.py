@@ -107,13 +107,13 @@ def test_overflow() -> None:
 def test_settings() -> None:
     lines = settings(row(Side("fp16", "fp32"), BF16_HEAD, 0.1), "m")
     assert lines[0] == "trainer: {bf16: true, fp16: false}"
-    assert lines[1] == "recipe: {fp32_head: true}"
+    assert lines[1] == "recipe: {fp32_head: true}  # beside its preset"
     assert lines[2] == "export CURRICULA_FP32_HEAD=1"
     assert lines[3].endswith("serve m --dtype float16")
     whole = settings(row(FP32, FP32, 0.1), "m")
     assert whole[:3] == [
         "trainer: {bf16: false, fp16: false}",
-        "recipe: {fp32_head: false}",
+        "recipe: {fp32_head: false}  # beside its preset",
         "export CURRICULA_FP32_HEAD=0",
     ]
 

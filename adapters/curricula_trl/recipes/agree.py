@@ -1,6 +1,7 @@
 """Whether a trainer is what a recipe is defined for; each refusal in one line, with both values."""
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -8,6 +9,8 @@ from curricula import CurriculaValueError, CurriculumConfig
 from curricula.config import RecipeConfig
 from curricula.config.explain import config_error
 from curricula_trl.recipes.presets import ARGUMENTS, arguments_of
+
+logger = logging.getLogger("curricula")
 
 _PROMPT_LOSSES = ("cispo", "dapo")
 _SCALES = {True: "group", False: "none"}
@@ -35,9 +38,15 @@ def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
         CurriculaValueError: With what to change.
     """
     chosen = config.recipe
-    if chosen == RecipeConfig():
-        return
     from trl import GRPOTrainer
+
+    if chosen == RecipeConfig():
+        if isinstance(trainer, GRPOTrainer) and _looks_like_scalerl(trainer.args):
+            logger.warning(
+                "the trainer was built with recipe scalerl, and the mix has no recipe: its losses are TRL's alone, "
+                "advantages are not divided by anything; put `recipe: scalerl` into the mix for the rest of it"
+            )
+        return
 
     if not isinstance(trainer, GRPOTrainer):
         raise CurriculaValueError(
@@ -55,6 +64,10 @@ def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
         )
     if (problem := _problem(Settings.of_trainer(trainer), chosen)) is not None:
         raise CurriculaValueError(f"attach: recipe: {problem}")
+
+
+def _looks_like_scalerl(args: Any) -> bool:
+    return all(argument.admits(getattr(args, name)) for name, argument in ARGUMENTS["scalerl"].items())
 
 
 def _contradictions(chosen: RecipeConfig, given: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

@@ -88,7 +88,7 @@ def settings(row: Combination, model: str) -> list[str]:
     trainer = {"bf16": "bf16: true, fp16: false", "fp16": "bf16: false, fp16: true"}
     lines = [
         f"trainer: {{{trainer.get(row.trainer.dtype, 'bf16: false, fp16: false')}}}",
-        f"recipe: {{fp32_head: {str(row.trainer.head == 'fp32' != row.trainer.dtype).lower()}}}",
+        f"recipe: {{fp32_head: {str(row.trainer.head == 'fp32' != row.trainer.dtype).lower()}}}  # beside its preset",
         f"export CURRICULA_FP32_HEAD={int(row.generator.head == 'fp32' != row.generator.dtype)}",
         f"python -m curricula_vllm serve {model} --dtype {DTYPES[row.generator.dtype]}",
     ]
