@@ -92,6 +92,7 @@ def read(found: dict[str, Any], policy: Any, ratio: str) -> list[list[Rollout]]:
 
 
 def compare(found: dict[str, Any], loss: Loss, ratio: str) -> None:
+    """Value, as it was logged of the optimiser's steps, and gradient."""
     policy = model().double()
     groups = read(found, policy, ratio)
     kinds = [informative(group) for group in groups]
@@ -99,6 +100,7 @@ def compare(found: dict[str, Any], loss: Loss, ratio: str) -> None:
     assert not all(kinds)
     assert len({len(rollout.now) for group in groups for rollout in group}) > 1
     expected = loss(groups)
+    assert np.mean(found["loss"]) == pytest.approx(float(expected.detach()), rel=1e-3, abs=2e-4)
     expected.backward()
     gradients = {name: parameter.grad for name, parameter in policy.named_parameters()}
     largest = max(float(gradient.abs().max()) for gradient in gradients.values())
