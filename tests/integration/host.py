@@ -101,7 +101,7 @@ def arguments(output: Path, **changes: Any) -> dict[str, Any]:
 def trainer(output: Path, cls: type = GRPOTrainer, **changes: Any) -> Any:
     own = {
         name: changes.pop(name)
-        for name in ("train_dataset", "reward_funcs", "model", "eval_dataset")
+        for name in ("train_dataset", "reward_funcs", "model", "eval_dataset", "processing_class")
         if name in changes
     }
     extra = changes.pop("trainer", {})
@@ -112,7 +112,7 @@ def trainer(output: Path, cls: type = GRPOTrainer, **changes: Any) -> Any:
         reward_funcs=own.get("reward_funcs", reward),
         train_dataset=own.get("train_dataset") if "train_dataset" in own else dataset(),
         eval_dataset=own.get("eval_dataset"),
-        processing_class=tokenizer(),
+        processing_class=own.get("processing_class") or tokenizer(),
         **extra,
     )
 

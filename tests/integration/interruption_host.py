@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import host
 import torch
 from accelerate.utils import gather_object
-from host import ALPHABET, dataset, reward, shape, tokenizer, weights_digest
+from host import ALPHABET, shape, tokenizer, weights_digest
 from transformers import Qwen2ForCausalLM
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from curricula_trl import CurriculumSampler
 
@@ -35,35 +36,10 @@ def model(seed: int = 0, further: int = 0, **changes: Any) -> Qwen2ForCausalLM:
 
 
 def trainer(folder: Path, **changes: Any) -> GRPOTrainer:
-    own = {
-        name: changes.pop(name)
-        for name in ("reward_funcs", "train_dataset", "model", "processing_class")
-        if name in changes
-    }
-    arguments = {
-        "output_dir": str(folder),
-        "per_device_train_batch_size": 8,
-        "num_generations": 4,
-        "max_completion_length": 32,
-        "max_steps": 3,
-        "learning_rate": 1e-3,
-        "logging_steps": 1,
-        "save_strategy": "no",
-        "report_to": [],
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "disable_tqdm": True,
-        "seed": 7,
-        **changes,
-    }
-    return GRPOTrainer(
-        model=own.get("model") or model(),
-        args=GRPOConfig(**arguments),
-        reward_funcs=own.get("reward_funcs", reward),
-        train_dataset=own.get("train_dataset") or dataset(),
-        processing_class=own.get("processing_class") or tokenizer(LETTERS),
-    )
+    own = {"max_completion_length": 32, "max_steps": 3, "learning_rate": 1e-3}
+    parts = {"model": changes.pop("model", None) or model()}
+    parts["processing_class"] = changes.pop("processing_class", None) or tokenizer(LETTERS)
+    return host.trainer(folder, **{**own, **parts, **changes})
 
 
 class Record:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from curricula.cli.progress import progress
 
 if TYPE_CHECKING:
     from curricula_vllm.precision.plan import Side
@@ -36,14 +37,7 @@ class Progressed:
 
     def __init__(self, console: Console, processes: "Processes") -> None:
         self._console, self._processes = console, processes
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._bar = progress(console)
         self._task = self._bar.add_task("", total=1)
 
     def __enter__(self) -> Self:

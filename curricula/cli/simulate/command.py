@@ -8,9 +8,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from curricula.cli import import_beside
+from curricula.cli.progress import progress
 from curricula.cli.simulate import report
 from curricula.cli.simulate.environments import simulated
 from curricula.cli.simulate.left_out import left_out
@@ -116,14 +116,7 @@ def _group_size(config: CurriculumConfig, given: int | None) -> int:
 
 
 def _run(plan: Plan, config: CurriculumConfig, seeds: range, console: Console) -> Preview:
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
+    bars = progress(console)
     uniform: list[Curve] = []
     mixed: list[Curve] = []
     with bars:
