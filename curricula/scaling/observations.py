@@ -1,0 +1,196 @@
+"""What was measured: scores against compute, put in order and refused where they cannot be rates."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from curricula.errors import CurriculaValueError
+from curricula.scaling.laws import Floats
+
+# Corrected rates may leave [0, 1] by a little; percentages and rewards by more.
+SLACK = 0.05
+# More points than this are averaged in runs of neighbours: the cost of a fit does not grow with the log's length.
+MOST = 400
+LEAST_NOISE = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Points in the order of their series, and of compute in each.
+
+    Attributes:
+        compute: (n,), 0 or more, in the unit of the caller.
+        score: (n,), rates.
+        noise: (n,), standard errors that are known beforehand; None where noise is estimated.
+        series: (n,), which seed a point is of: neighbours in a series are correlated, seeds are not.
+        r0: the score at no compute, where it is known.
+        notes: what was left out or averaged, in words.
+    """
+
+    compute: Floats
+    score: Floats
+    noise: Floats | None
+    series: npt.NDArray[np.int64]
+    r0: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @property
+    def positive(self) -> Floats:
+        """The compute above 0, (m,)."""
+        return self.compute[self.compute > 0]
+
+    def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> "Observations":
+        """Some of the points, in the same order."""
+        return replace(
+            self,
+            compute=self.compute[rows],
+            score=self.score[rows],
+            noise=None if self.noise is None else self.noise[rows],
+            series=self.series[rows],
+        )
+
+
+def evaluation_noise(score: npt.ArrayLike, prompts: int, samples: int = 1) -> Floats:
+    """Standard error of a mean over prompts × samples, at its most: as if every prompt had the same pass rate.
+
+    Args:
+        score: (n,), rates.
+        prompts: how many prompts an evaluation has.
+        samples: how many rollouts of each.
+
+    >>> evaluation_noise([0.5, 0.0], prompts=1000, samples=16).round(5).tolist()
+    [0.00395, 4e-05]
+    """
+    if prompts < 1 or samples < 1:
+        raise CurriculaValueError(
+            f"evaluation_noise: expected 1 or more prompts and samples; got {prompts} prompts and {samples} samples"
+        )
+    trials = prompts * samples
+    rate = (np.clip(np.asarray(score, float), 0, 1) * trials + 0.5) / (trials + 1)
+    return np.sqrt(rate * (1 - rate) / trials)
+
+
+def observe(
+    compute: npt.ArrayLike,
+    score: npt.ArrayLike,
+    *,
+    noise: npt.ArrayLike | None = None,
+    r0: float | None = None,
+) -> Observations:
+    """Put measurements in order.
+
+    Args:
+        compute: (n,) or (seeds, n).
+        score: (n,) or (seeds, n), rates. A score that is NaN was not measured and is left out.
+        noise: standard errors, one number or one for each score.
+        r0: the score at no compute, where it is known.
+
+    Points of the same compute are replicates, each of another seed; one that repeats compute, score and noise of
+    another was logged twice and counts once, unless seeds were given as rows.
+
+    Raises:
+        CurriculaValueError: lengths that differ, nothing to fit, compute below 0 or not finite, scores that are no
+            rates, noise below 0.
+    """
+    x, y, error = _numbers("compute", compute), _numbers("score", score), None
+    if y.ndim > 2 or x.ndim > 2 or x.shape[-1:] != y.shape[-1:] or (x.ndim == 2 and x.shape != y.shape) or y.ndim == 0:
+        raise CurriculaValueError(
+            "fit: expected compute (n,) and score (n,), or score (seeds, n) with compute of the same shape or (n,); "
+            f"got compute {x.shape} and score {y.shape}"
+        )
+    if noise is not None:
+        error = _numbers("noise", noise)
+        if error.ndim and error.shape not in (y.shape, y.shape[-1:]):
+            raise CurriculaValueError(
+                f"fit: expected noise as one number or of shape {y.shape} as score; got {error.shape}"
+            )
+        error = np.broadcast_to(error, y.shape).ravel()
+    rows = y.ndim == 2
+    series = np.repeat(np.arange(len(y)), y.shape[1]) if rows else np.zeros(y.size, int)
+    x, y = np.broadcast_to(x, y.shape).ravel(), y.ravel()
+    notes: list[str] = []
+    missing = np.isnan(y)
+    if missing.any():
+        notes.append(f"{missing.sum()} of {len(y)} scores are NaN and were left out")
+        x, y, series = x[~missing], y[~missing], series[~missing]
+        error = None if error is None else error[~missing]
+    _check(x, y, error, r0)
+    if r0 is not None and (x == 0).any():
+        notes.append(f"{(x == 0).sum()} scores at no compute were left out: r0 is given")
+        above = x > 0
+        x, y, series, error = x[above], y[above], series[above], None if error is None else error[above]
+    if not rows:
+        x, y, error, series = _replicates(x, y, error, notes)
+    order = np.lexsort((x, series))
+    if error is not None:
+        error = np.maximum(error[order], LEAST_NOISE)
+    found = Observations(x[order], y[order], error, series[order], None if r0 is None else float(r0))
+    found = _averaged(found, notes)
+    return replace(found, notes=tuple(notes))
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise CurriculaValueError(f"fit: expected numbers as {name}; got {values!r:.80} ({error})") from None
+
+
+def _check(x: Floats, y: Floats, error: Floats | None, r0: float | None) -> None:
+    if not np.isfinite(x).all() or (x < 0).any():
+        worst = x[~np.isfinite(x) | (x < 0)][0]
+        raise CurriculaValueError(f"fit: expected compute as finite numbers of 0 or more; got {worst:g}")
+    if not (x > 0).any():
+        raise CurriculaValueError(f"fit: expected at least one score at a compute above 0; got {len(y)} scores, none")
+    for name, values in (("score", y), ("r0", np.atleast_1d(np.nan if r0 is None else float(r0)))):
+        if name == "r0" and r0 is None:
+            continue
+        if not np.isfinite(values).all() or values.min() < -SLACK or values.max() > 1 + SLACK:
+            worst = values[np.argmax(np.where(np.isfinite(values), np.abs(values - 0.5), np.inf))]
+            hint = "divide percentages by 100" if 1 < worst <= 100 else "map rewards to rates first"
+            raise CurriculaValueError(f"fit: expected {name} as rates in [0, 1]; got {worst:g}: {hint}")
+    if error is not None and (not np.isfinite(error).all() or (error < 0).any()):
+        worst = error[~np.isfinite(error) | (error < 0)][0]
+        raise CurriculaValueError(f"fit: expected noise as finite standard errors of 0 or more; got {worst:g}")
+
+
+def _replicates(
+    x: Floats, y: Floats, error: Floats | None, notes: list[str]
+) -> tuple[Floats, Floats, Floats | None, npt.NDArray[np.int64]]:
+    """Double rows out; the k-th point of one compute is the k-th seed's."""
+    table = np.column_stack([x, y] if error is None else [x, y, error])
+    _, first = np.unique(table, axis=0, return_index=True)
+    if len(first) < len(x):
+        notes.append(f"{len(x) - len(first)} of {len(x)} points repeat another's compute and score: counted once")
+        first.sort()
+        x, y, error = x[first], y[first], None if error is None else error[first]
+    order = np.argsort(x, kind="stable")
+    starts = np.flatnonzero(np.diff(x[order], prepend=-1))
+    rank = np.arange(len(x)) - np.repeat(starts, np.diff(np.append(starts, len(x))))
+    series = np.empty(len(x), np.int64)
+    series[order] = rank
+    return x, y, error, series
+
+
+def _averaged(found: Observations, notes: list[str]) -> Observations:
+    """At most `MOST` points: runs of neighbours in one series, averaged."""
+    size = -(-len(found) // MOST)
+    if size == 1:
+        return found
+    notes.append(f"{len(found)} points were averaged in runs of {size}")
+    place = np.arange(len(found)) - np.searchsorted(found.series, found.series)
+    run = np.unique(np.column_stack([found.series, place // size, found.compute > 0]), axis=0, return_inverse=True)[1]
+    run = run.ravel()
+    count = np.bincount(run)
+
+    def mean(values: Floats) -> Floats:
+        return np.bincount(run, values) / count
+
+    noise = None if found.noise is None else np.sqrt(np.bincount(run, found.noise**2)) / count
+    series = np.rint(mean(found.series.astype(float))).astype(np.int64)
+    merged = replace(found, compute=mean(found.compute), score=mean(found.score), noise=noise, series=series)
+    return merged.take(np.lexsort((merged.compute, merged.series)))

@@ -1,0 +1,63 @@
+"""What a curve cannot tell, by name, each with one sentence."""
+
+import numpy as np
+
+from curricula.scaling.bayes import Average
+from curricula.scaling.curves import Sigmoids, quantiles
+from curricula.scaling.observations import Observations
+
+LEAST_POINTS, LEAST_SPAN = 5, 2.0
+SURE = 0.95
+WIDE = 0.5
+BENT = 0.7
+RISEN = 0.9
+
+
+def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
+    """Names and sentences; empty where the points say all that a fit claims."""
+    said: dict[str, str] = {}
+    seen = np.unique(observed.positive)
+    span = float(seen[-1] / seen[0])
+    if len(seen) < LEAST_POINTS or span < LEAST_SPAN:
+        said["too_short"] = (
+            f"{len(seen)} places over a factor of {span:.3g} in compute: {LEAST_POINTS} over a factor of "
+            f"{LEAST_SPAN:g} or more say something of a law"
+        )
+    slope, error = found.slope
+    if found.rises < 1 - SURE:
+        said["falling"] = "scores fall with compute: neither law does, so a forecast only spans falling on and staying"
+    elif found.rises < SURE:
+        said["flat"] = f"no rise is told from noise: {slope:+.3g} ± {error:.2g} for each e-fold of compute"
+    moved = abs(slope) * float(np.log(span))
+    if found.noise > 0.5 * moved and "flat" not in said:
+        said["noisy"] = f"a point's noise of {found.noise:.2g} is more than half of the {moved:.2g} that scores moved"
+    ceiling = _ceiling(found)
+    if ceiling is None or found.sigmoid < BENT or ceiling[1] - ceiling[0] > WIDE * max(1 - observed.score.max(), 0.05):
+        said["no_bend"] = _no_bend(found, ceiling)
+    elif _risen(observed, found) > SURE:
+        said["saturated"] = "the first point is near the ceiling already: midpoint and exponent are the prior's"
+    return said
+
+
+def _ceiling(found: Average) -> tuple[float, float] | None:
+    curves = found.curves.families[0]
+    if not isinstance(curves, Sigmoids):
+        return None
+    low, high = quantiles(curves.asymptote[None], curves.weight, (0.05, 0.95))[0]
+    return float(low), float(high)
+
+
+def _no_bend(found: Average, ceiling: tuple[float, float] | None) -> str:
+    if ceiling is None or found.sigmoid < BENT:
+        return f"a bend is not told from a straight line in log compute (probability {found.sigmoid:.2f}): no ceiling"
+    return f"the ceiling may be anywhere in [{ceiling[0]:.2f}, {ceiling[1]:.2f}]: no bend that would tell it"
+
+
+def _risen(observed: Observations, found: Average) -> float:
+    """Probability that most of the gain is made before the first point."""
+    curves = found.curves.families[0]
+    if not isinstance(curves, Sigmoids) or (observed.compute == 0).any():
+        return 0.0
+    first = curves.at(observed.positive.min(keepdims=True))[0]
+    gain = np.maximum(curves.asymptote - curves.r0, 1e-9)
+    return float(curves.weight[(first - curves.r0) / gain > RISEN].sum())
