@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from curricula.choosing.planning import Planner
 from curricula.choosing.situation import Situation
+from curricula.compute import Compute
 from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
 from curricula.log import OutcomeLog
-from curricula.outcomes import stack
+from curricula.outcomes import OutcomeBatch, stack
 from curricula.pool import PromptPool
 from curricula.predictors import Background
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
@@ -29,7 +30,7 @@ from curricula.windows import Windows
 
 Floats = NDArray[np.float64]
 
-FORMAT = 3
+FORMAT = 4
 _COUNTS = ("asks", "draws", "told", "repeats", "expired", "duplicates")
 _logger = logging.getLogger("curricula")
 
@@ -48,6 +49,7 @@ class Curriculum:
 
     Attributes:
         log: Where draws and outcomes are recorded, once `open_log` opened it.
+        compute: What the run has spent; hosts that know when it runs, and on how many devices, start its clock.
         lazy: Whether `tell` only judges, and what was told is learned from when something is next asked, or at
             `settle`: for hosts that do this beside a step. What the learning raises then comes from there.
 
@@ -69,6 +71,7 @@ class Curriculum:
         self.config = as_config(config)
         self.seed = seed = self.config.seed if seed is None else seed
         self.log: OutcomeLog | None = None
+        self.compute = Compute()
         self.lazy = False
         self._windows = Windows(pool)
         for name, environment in self.config.environments.items():
@@ -197,11 +200,24 @@ class Curriculum:
             for place, verdict in zip(scored, judged, strict=True):
                 verdicts[place] = verdict
         told = cast(list[Verdict], verdicts)
+        self._spend(outcomes, batch, told, [ticket is not None for ticket in tickets])
         if self.log is not None:
-            self.log.told(outcomes, told)
+            self.log.told(outcomes, told, self.compute.device_seconds)
         if not self.lazy:
             self.settle()
         return told
+
+    def _spend(
+        self, outcomes: list[GroupOutcome], batch: OutcomeBatch, verdicts: list[Verdict], taken: list[bool]
+    ) -> None:
+        """Count what outcomes cost, but for those that were told before."""
+        kept = np.array([verdict.keep for verdict in verdicts])
+        new = [outcome for outcome, mine in zip(outcomes, taken, strict=True) if mine]
+        # The batch has nothing of failed groups, whose tokens were generated all the same.
+        failed = [outcome.tokens for outcome in new if outcome.status != "ok" and outcome.tokens is not None]
+        generated = float(batch.tokens_K[np.array(taken)].sum()) + sum(float(np.nansum(tokens)) for tokens in failed)
+        rollouts = sum(len(cast(Floats, outcome.rewards)) for outcome in new)
+        self.compute.add(rollouts, generated, float(batch.trained_K[kept].sum()))
 
     def settle(self) -> None:
         """Take in what was told and not learned from yet; only a `lazy` curriculum has any."""
@@ -303,6 +319,7 @@ class Curriculum:
         """
         rate = "mean_reward" if self._learner.rule.mode == "informative" else "success"
         result = {name: float(count) for name, count in self._counts.items()}
+        result |= self.compute.metrics()
         result["in_flight"] = float(len(self._tickets.in_flight))
         result["coverage"] = self._learner.beliefs.visited / len(self.pool)
         result["least_propensity"] = self._least
@@ -321,6 +338,7 @@ class Curriculum:
             "shares": self._shares.copy(),
             "least": np.array([self._least]),
             "counts": dict(self._counts),
+            "compute": self.compute.state_dict(),
             "windows": self._window_state(),
             "ahead": self._planner.scout.state_dict(),
             "learner": self._learner.state_dict(),
@@ -362,6 +380,7 @@ class Curriculum:
         least = reader.array("least", np.float64, (1,), high=1.0)
         counts_reader = reader.section("counts")
         counts = {name: counts_reader.integer(name) for name in _COUNTS}
+        compute = Compute.read(reader.section("compute"))
         windows = read_windows(reader.section("windows"), self.pool)
         learner.load(reader.section("learner"))
         if moved:
@@ -381,6 +400,7 @@ class Curriculum:
         # Everything is checked: from here on, state changes.
         self._rng, self._shares, self._counts, self._windows = rng, shares, counts, windows
         self._least = float(least[0])
+        self.compute.take_over(compute)
         self._planner, self._learner, self._tickets = planner, learner, tickets
         log_changes(saved, mix)
 

@@ -38,6 +38,7 @@ class OutcomeBatch:
         infinite_K: Whether a reward or success was infinite, or too large to be added up.
         tokens_K: Tokens, summed over the rollouts whose tokens are known.
         counted_K: How many rollouts those are.
+        trained_K: Tokens of those rollouts among them that have a reward, and a token to train on.
         truncated_KG: Rollouts that were cut off at the limit of tokens.
         interrupted_KG: Rollouts that were cut short on purpose.
         trainable_KG: Rollouts that have a token to train on, or of which nothing was said.
@@ -52,6 +53,7 @@ class OutcomeBatch:
     infinite_K: Flags
     tokens_K: Floats
     counted_K: Floats
+    trained_K: Floats
     truncated_KG: Flags
     interrupted_KG: Flags
     trainable_KG: Flags
@@ -90,14 +92,16 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
             values[wild] = np.nan
     known = ~np.isnan(tokens)
     _require(outcomes, ~known | ((tokens >= 0.0) & (tokens <= 1e18)), tokens, "tokens", "counts >= 0")
-    sums, counted = np.where(known, tokens, 0.0).sum(axis=1), known.sum(axis=1) * 1.0
+    counts = np.where(known, tokens, 0.0)
+    live = (trainable != 0.0) & ~np.isnan(rewards)
     return OutcomeBatch(
         rewards_KG=rewards,
         successes_KG=successes,
         given_K=given,
         infinite_K=infinite,
-        tokens_K=sums,
-        counted_K=counted,
+        tokens_K=counts.sum(axis=1),
+        counted_K=known.sum(axis=1) * 1.0,
+        trained_K=(counts * live).sum(axis=1),
         truncated_KG=truncated != 0.0,
         interrupted_KG=interrupted != 0.0,
         trainable_KG=trainable != 0.0,

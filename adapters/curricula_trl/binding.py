@@ -181,6 +181,7 @@ class Binding:
     def end(self) -> None:
         """After a run: returns prompts that were drawn for a round that did not come, and closes the log."""
         if self._ahead is not None:
+            self._ahead.settled().compute.pause()
             self._ahead.cancel()
             self._close_log()
 
@@ -199,7 +200,8 @@ class Binding:
         if self._ahead is None:
             return {}
         own = self.refill.metrics() | self._mismatch.metrics() | self.clipping.metrics()
-        return self._ahead.metrics() | own
+        # What was drawn ahead cost nothing yet; the clock goes on.
+        return self._ahead.metrics() | self._ahead.settled().compute.metrics() | own
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
         """Writes the curriculum into a checkpoint."""

@@ -12,6 +12,7 @@ from curricula import CurriculaRuntimeError
 from curricula.config import resolved, share_bounds
 from curricula.tracking import Tracker, load_trackers
 from curricula_trl.binding import Binding
+from curricula_trl.devices import count_devices
 from curricula_trl.saving import FOLDER
 
 logger = logging.getLogger("curricula")
@@ -41,6 +42,8 @@ class CurriculumCallback(TrainerCallback):
             for tracker in load_trackers(self._binding.config.monitor.trackers)
             if tracker.start(text, state.global_step)
         ]
+        devices = count_devices(self._trainer, self._binding.ranks, self._binding.config.monitor.devices)
+        self._binding.curriculum.compute.begin(devices)
 
     def _check_dataset(self) -> None:
         if self._trainer.train_dataset is not self._binding.rows.dataset:

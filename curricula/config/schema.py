@@ -236,11 +236,15 @@ def _names(value: Any) -> Any:
 
 
 class MonitorConfig(Section):
-    """What is measured over how many groups, which trackers hear of it, and whether tokens clipped away are counted."""
+    """What is measured over how many groups, which trackers hear of it, and whether tokens clipped away are counted.
+
+    `devices` is how many the run takes, trainer and generator together; null for what can be counted.
+    """
 
     window: Annotated[int, Field(ge=8, le=1_000_000)] = 512
     trackers: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_names)] = "auto"
     clipping: bool = False
+    devices: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
 class CurriculumConfig(Section):

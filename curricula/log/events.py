@@ -57,7 +57,12 @@ def drawn(
 
 
 def told(
-    moment: int, time: float, outcomes: Sequence[GroupOutcome], verdicts: Sequence[Verdict], pool: PromptPool
+    moment: int,
+    time: float,
+    outcomes: Sequence[GroupOutcome],
+    verdicts: Sequence[Verdict],
+    pool: PromptPool,
+    device_seconds: float | None = None,
 ) -> bytes:
     """A tell: K outcomes and their verdicts.
 
@@ -89,6 +94,8 @@ def told(
             columns["width"] = np.array([0 if value is None else value.shape[1] for value in given], dtype=np.int32)
         columns[name] = _joined(present)
     values: dict[str, Any] = {"time": time, "reasons": list(codes)}
+    if device_seconds is not None:
+        values["device_seconds"] = device_seconds
     if None in tickets:
         elsewhere = [(place, int(cast(int, o.index))) for place, o in enumerate(outcomes) if o.ticket is None]
         values["elsewhere"] = [[place, row, pool.key(row), int(pool.codes[row])] for place, row in elsewhere]

@@ -118,6 +118,7 @@ class Ledger:
         for place, ticket in enumerate(columns["ticket"]):
             told: dict[str, Any] = {name: part(name, place) for name in starts}
             told["status"] = STATUSES[columns["status"][place]] if "status" in columns else "ok"
+            told["device_seconds"] = frame.values.get("device_seconds")
             told["keep"] = bool(columns["keep"][place])
             told["verdict"] = frame.values["reasons"][columns["verdict"][place]]
             if "policy_version" in columns and (version := columns["policy_version"][place]) != NONE:

@@ -12,7 +12,7 @@ from curricula.log.arrow import arrow, parquet
 from curricula.log.frames import frames, read_journal
 from curricula.log.ledger import Ledger, OpenDraw
 from curricula.log.runs import JOURNALS, OUTCOMES, RUNS, Run, read_open
-from curricula.log.schema import FORMAT, PREFIX, schema
+from curricula.log.schema import FORMAT, PREFIX, READABLE, schema
 
 _logger = logging.getLogger("curricula")
 
@@ -59,10 +59,10 @@ def read_part(path: Path, *, rows: bool = True) -> Part:
     try:
         with parquet().ParquetFile(path) as file:
             said: dict[bytes, bytes] = file.metadata.metadata or {}
-            if (version := int(said[PREFIX + b"format"])) != FORMAT:
+            if (version := int(said[PREFIX + b"format"])) not in READABLE:
                 raise CurriculaValueError(f"{path}: expected an outcome log of format {FORMAT}; got {version}")
             upto, open_draws = int(said[PREFIX + b"upto"]), read_open(json.loads(said[PREFIX + b"open"]))
-            table = file.read().cast(schema()) if rows else None
+            table = _completed(file.read(), version) if rows else None
     except (OSError, ValueError, KeyError, TypeError, arrow().ArrowException) as error:
         if isinstance(error, CurriculaValueError):
             raise
@@ -120,6 +120,14 @@ def settle(folder: Path, run: Run, journals: list[Path], *, final: bool) -> None
         return  # draws alone: they wait in their journals
     for journal in journals:
         journal.unlink(missing_ok=True)
+
+
+def _completed(table: Any, version: int) -> Any:
+    """A table of a readable format as one of today's."""
+    if version == 1:
+        place = schema().get_field_index("device_seconds")
+        table = table.add_column(place, schema().field(place), arrow().nulls(len(table), arrow().float64()))
+    return table.cast(schema())
 
 
 def _numbers(paths: list[Path]) -> list[int]:

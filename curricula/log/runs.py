@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from curricula.errors import CurriculaValueError
 from curricula.log.ledger import OpenDraw
-from curricula.log.schema import FORMAT
+from curricula.log.schema import FORMAT, READABLE
 
 RUNS, OUTCOMES, JOURNALS = "runs", "outcomes", "journals"
 
@@ -75,7 +75,7 @@ def read_runs(folder: Path) -> dict[int, Run]:
     for path in sorted((folder / RUNS).glob("[0-9]*.json")):
         try:
             fields = cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))
-            if (version := fields.pop("format")) != FORMAT:
+            if (version := fields.pop("format")) not in READABLE:
                 raise CurriculaValueError(f"{path}: expected an outcome log of format {FORMAT}; got {version!r}")
             waiting = read_open(fields.pop("open"))
             run = Run(**fields, open=waiting)

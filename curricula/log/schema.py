@@ -5,7 +5,9 @@ from typing import Any
 
 from curricula.log.arrow import arrow
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 has no `device_seconds`."""
 PREFIX = b"curricula."
 
 
@@ -19,6 +21,8 @@ def schema() -> Any:
     index, key, environment, level, reason, propensity, share: the draw; `share` is its environment's of the draws.
     belief_mean, belief_std: of its pass rate when it was drawn.
     told_at, time: when it was told, or given up; `told_at` counts as `asked_at` does, `time` is in Unix seconds.
+    device_seconds: seconds times devices that the run, and those it continues, had spent when it was told; null where
+        the host kept no clock.
     status: ok, error, stale, cancelled; expired or open where it was never told.
     keep, verdict: the verdict and its reason.
     rewards, successes, tokens, interrupted, truncated, trainable, components: for each rollout, as they were told.
@@ -46,6 +50,7 @@ def schema() -> Any:
             ("belief_std", pa.float64()),
             ("told_at", pa.int64()),
             ("time", pa.float64()),
+            ("device_seconds", pa.float64()),
             ("status", pa.string()),
             ("keep", pa.bool_()),
             ("verdict", pa.string()),

@@ -4,6 +4,7 @@ import os
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from curricula.compute import Compute
 from curricula.errors import CurriculaValueError
 from curricula.log.events import ROLLOUTS
 from curricula.log.reader import read_log
@@ -62,11 +63,12 @@ def warm_start(curriculum: "Curriculum", log: "str | os.PathLike[str] | Any") ->
             "a prompt that it has; is it the log of another data set, or are the keys made of other columns?"
         )
     own, curriculum.log = curriculum.log, None
+    spent, curriculum.compute = curriculum.compute, Compute()
     try:
         for _, together in groupby(matched, key=lambda row: (row["run"], row["told_at"])):
             curriculum.tell([_outcome(row, index[row["key"]]) for row in together])
     finally:
-        curriculum.log = own
+        curriculum.log, curriculum.compute = own, spent
     return WarmStart(len(matched), len(index), len(rows) - len(matched))
 
 

@@ -80,9 +80,11 @@ class OutcomeLog:
         """Record an ask: its draws, shape (n,), the environments' shares, and what was believed of the prompts."""
         self._write(events.drawn, ask, group_size, draws, shares_E, beliefs, self._pool)
 
-    def told(self, outcomes: Sequence[GroupOutcome], verdicts: Sequence[Verdict]) -> None:
-        """Record a tell, K outcomes and their verdicts."""
-        self._write(events.told, outcomes, verdicts, self._pool)
+    def told(
+        self, outcomes: Sequence[GroupOutcome], verdicts: Sequence[Verdict], device_seconds: float | None = None
+    ) -> None:
+        """Record a tell, K outcomes and their verdicts, and what devices had spent by then."""
+        self._write(events.told, outcomes, verdicts, self._pool, device_seconds)
         self._rows += len(outcomes)
         # While the last journal is still being settled, this one grows on: a tell does not wait, within reason.
         busy = self._working is not None and not self._working.done()

@@ -23,7 +23,10 @@ def test_two_ranks_draw_alike_and_groups_straddle_them(tmp_path: Path) -> None:
         rewards = np.array(round_["rewards"]).reshape(3, 4)
         expected = (rewards - rewards.mean(1, keepdims=True)) / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)
         np.testing.assert_allclose(np.reshape(round_["advantages"], (3, 4)), expected, atol=1e-4)
-    assert two["log"][-2]["curriculum/told"] == 9
+    logged = two["log"][-2]
+    assert logged["curriculum/told"] == 9
+    assert logged["curriculum/rollouts"] == 36
+    assert logged["curriculum/gpu_hours"] == pytest.approx(2 * logged["curriculum/wall_time"] / 3600)
 
 
 @pytest.mark.slow

@@ -26,7 +26,8 @@ def run(folder: Path, resume: str | None = None, **settings: Any) -> tuple[list[
     sampler = CurriculumSampler().attach(host)
     trace = Trace(host)
     host.train(resume_from_checkpoint=resume)
-    return trace.rounds, weights_digest(host), sampler.metrics()
+    spent = {name: value for name, value in sampler.metrics().items() if name not in ("wall_time", "gpu_hours")}
+    return trace.rounds, weights_digest(host), spent
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

@@ -36,10 +36,12 @@ def table() -> set[str]:
 def logged(rewards: list[float]) -> set[str]:
     texts = [f"word {row % 3}" for row in range(400)]
     curriculum = Curriculum(PromptPool(["sums"] * 400, texts=texts), {"curriculum": {"expiry": 50}})
+    curriculum.compute.begin(devices=1)
     for _ in range(8):
         draws = curriculum.ask(32, group_size=len(rewards))
         ends = {"truncated": [False, True, False, True], "interrupted": [True, False, False, True]}
-        curriculum.tell([GroupOutcome(draw.ticket, np.roll(rewards, draw.index), **ends) for draw in draws])
+        told = [GroupOutcome(d.ticket, np.roll(rewards, d.index), tokens=[4.0] * 4, **ends) for d in draws]
+        curriculum.tell(told)
     curriculum.ask(1, group_size=4)
     names = {re.sub("^sums/", "NAME/", name) for name in curriculum.metrics()}
     return {re.sub("^predictor/hashed_text/", "predictor/TYPE/", name) for name in names}

@@ -193,7 +193,7 @@ def equal(one, other):
 
 def test_a_state_of_an_older_format_is_refused_in_one_line():
     state = {**played().state_dict(), "format": 1}
-    with pytest.raises(CheckpointError, match=r"^state\.format: expected 3; got 1: another version .* anew$") as error:
+    with pytest.raises(CheckpointError, match=r"^state\.format: expected 4; got 1: another version .* anew$") as error:
         Curriculum(pool()).load_state_dict(state)
     assert "\n" not in str(error.value)
 
