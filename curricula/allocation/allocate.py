@@ -1,0 +1,140 @@
+"""`allocate`: from fits to the split of a budget."""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import numpy as np
+
+from curricula.allocation.gains import Gains, hull
+from curricula.allocation.inputs import limits, named
+from curricula.allocation.result import Allocation, Band
+from curricula.allocation.solving import Problem
+from curricula.errors import CurriculaValueError
+from curricula.scaling.fitted import ScalingFit
+from curricula.scaling.laws import Floats
+
+Method = Literal["expected", "thompson"]
+
+# Curves of each environment's posterior that gains are means over.
+DRAWS = 256
+TAILS = (0.05, 0.95)
+PLACES = 256
+
+
+def allocate(
+    fits: Mapping[str, ScalingFit],
+    budget: float,
+    *,
+    spent: Mapping[str, float] | None = None,
+    costs: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+    floor: float | Mapping[str, float] = 0.0,
+    cap: float | Mapping[str, float] = 1.0,
+    method: Method = "expected",
+    seed: int = 0,
+) -> Allocation:
+    """Split a budget of compute among environments so that their scores rise most, by their fits.
+
+    Maximises Σ w_e E[R_e(spent_e + x_e / cost_e) − R_e(spent_e)] over splits x of the budget, with R_e a curve of
+    environment e's fit. Under `expected` the mean is over draws of the posterior; under `thompson` it is one draw for
+    each, for use as the run goes: what is uncertain is tried now and then. How it is solved, and what the bound is:
+    `solving.Problem`.
+
+    Args:
+        fits: of each environment, by name.
+        budget: compute to split, 0 or more, in a unit common to all.
+        spent: compute of each environment so far, in the unit of its fit; where left out, its last point.
+        costs: compute of the budget for a unit of an environment's; 1 where left out.
+        weights: of the gains; 1 where left out.
+        floor: least share of the budget, of every environment or by name.
+        cap: most share of it, likewise.
+        method: expected or thompson.
+        seed: of the draws.
+
+    Raises:
+        CurriculaValueError: names that have no fit, numbers that cannot be, floors or caps that no split meets.
+
+    >>> young, old = ScalingFit.of_parameters(0.6, 2.0, 1000), ScalingFit.of_parameters(0.6, 2.0, 100)
+    >>> plan = allocate({"young": young, "old": old}, 1000, spent={"young": 200, "old": 200})
+    >>> round(plan.shares["young"], 2), round(plan.total.mean, 3), round(plan.equal, 3)
+    (0.87, 0.367, 0.282)
+    """
+    if not fits:
+        raise CurriculaValueError("allocate: expected fits of one environment or more; got none")
+    for name, given in fits.items():
+        if not isinstance(given, ScalingFit):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise CurriculaValueError(
+                f"allocate: expected fits as curricula.scaling.fit returns them; got {type(given).__name__} for "
+                f"{name!r}"
+            )
+    if method not in get_args(Method):
+        raise CurriculaValueError(f"allocate: expected method as one of {', '.join(get_args(Method))}; got {method!r}")
+    if isinstance(budget, bool) or not np.isfinite(budget) or budget < 0:
+        raise CurriculaValueError(f"allocate: expected a budget of 0 or more, finite; got {budget!r}")
+    names = list(fits)
+    before = named("spent", spent, {name: float(given.observed.compute.max()) for name, given in fits.items()})
+    prices = named("costs", costs, dict.fromkeys(names, 1.0), positive=True)
+    worth = named("weights", weights, dict.fromkeys(names, 1.0))
+    bounds = limits(names, floor, cap)
+    rng = np.random.default_rng([seed, 13])
+    posterior = [
+        given.sample(DRAWS, seed=seed) if given.curves.weight.size > 1 else given.curves for given in fits.values()
+    ]
+    gains = [Gains(*row) for row in zip(posterior, before, prices, worth, strict=True)]
+    maximised = gains
+    if method == "thompson":
+        drawn = [given.curves.sample(1, rng) for given in fits.values()]
+        maximised = [Gains(*row) for row in zip(drawn, before, prices, worth, strict=True)]
+    equal = bounds.nearest(np.ones(len(names)))
+    wish = before if weights is None or len(set(worth.tolist())) == 1 else worth
+    proportional = bounds.nearest(wish if wish.sum() > 0 else np.ones(len(names)))
+    shares, bound, gap = equal, 0.0, 0.0
+    if budget > 0:
+        problem = Problem(maximised, budget, budget * bounds.low, budget * bounds.high)
+        x = problem.solve([budget * equal, budget * proportional])
+        shares = x / x.sum()
+        bound = problem.bound()
+        # Below what rounding makes of scores there is nothing to miss.
+        gap = max(bound - problem.value(budget * shares), 0.0) / bound if bound > 1e-9 else 0.0
+    rises = [gain.draws(np.array([budget * share]))[0] for gain, share in zip(gains, shares, strict=True)]
+    per_draw = np.stack([np.resize(rise, DRAWS) for rise in rises])
+    # Environments are independent of one another.
+    together = worth @ rng.permuted(per_draw, axis=1)
+    return Allocation(
+        budget=float(budget),
+        method=method,
+        shares=_by(names, shares),
+        compute=_by(names, budget * shares),
+        spent=_by(names, before),
+        gains={name: _band(row) for name, row in zip(names, per_draw, strict=True)},
+        total=_band(together),
+        equal=_value(gains, budget * equal),
+        proportional=_value(gains, budget * proportional),
+        bound=float(bound),
+        gap=float(gap),
+        marginal=_by(names, np.array([_marginal(*row, budget) for row in zip(gains, budget * shares, strict=True)])),
+        reasons={name: dict(given.reasons) for name, given in fits.items() if given.reasons},
+    )
+
+
+def _by(names: list[str], values: Floats) -> dict[str, float]:
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def _band(values: Floats) -> Band:
+    low, high = np.quantile(values, TAILS)
+    return Band(float(values.mean()), float(low), float(high))
+
+
+def _value(gains: list[Gains], x: Floats) -> float:
+    return float(sum(float(gain(np.array([part]))[0]) for gain, part in zip(gains, x, strict=True)))
+
+
+def _marginal(gain: Gains, x: float, budget: float) -> float:
+    """Slope of the concave envelope of the gain over [0, 2 budget], just above x."""
+    if budget <= 0:
+        return 0.0
+    places = np.unique(np.append(np.linspace(0, 2 * budget, PLACES + 1), x))
+    top = hull(places, gain(places))
+    at = int(np.searchsorted(places, x))
+    return float((top[at + 1] - top[at]) / (places[at + 1] - places[at]))
