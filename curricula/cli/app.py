@@ -8,6 +8,7 @@ import curricula
 from curricula.cli import replay, train, validate
 from curricula.cli.demo.command import command as demo
 from curricula.cli.precision.command import command as precision
+from curricula.cli.scaling.app import app as scaling
 from curricula.cli.simulate.command import command as simulate
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command("precision")(precision)
 app.command("replay")(replay.command)
 app.command("simulate")(simulate)
 app.command("train")(train.command)
+app.add_typer(scaling, name="scaling")
 app.command("validate")(validate.command)
 
 

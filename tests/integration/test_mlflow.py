@@ -3,13 +3,7 @@
 import contextlib
 import gc
 import logging
-import os
 import queue
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +11,7 @@ import mlflow
 import pytest
 from host import trainer
 from mlflow import MlflowClient
+from mlflow_server import Server
 
 from curricula.tracking import metric_names
 from curricula_mlflow import MLflowTracker
@@ -48,41 +43,6 @@ def experiment(database: str, tmp_path: Path) -> str:
     """An experiment of its own in the embedded store."""
     mlflow.set_tracking_uri(database)
     return mlflow.create_experiment(str(tmp_path), (tmp_path / "artifacts").as_uri())
-
-
-class Server:
-    """`mlflow server` on a free port of the loopback interface, with its files in one folder."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/server.db"]
-        command += ["--artifacts-destination", str(folder / "served")]
-        self.log = folder / "server.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, start_new_session=True)
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                with urllib.request.urlopen(f"{self.address}/health", timeout=5):
-                    return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    self.stop()
-                    raise RuntimeError(self.log.read_text(errors="replace")) from None
-                time.sleep(0.2)
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, 15)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(self.process.pid, 9)
-                self.process.wait()
 
 
 @pytest.fixture

@@ -1,0 +1,164 @@
+"""Runs read back: a metric against what the run had spent when it was logged."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import mlflow
+import numpy as np
+from mlflow.exceptions import MlflowException
+
+from curricula.errors import CurriculaRuntimeError, CurriculaValueError
+
+Columns = dict[str, list[Any]]
+
+PREFIX = "curriculum/"
+AXES = ("rollouts", "generated_tokens", "trained_tokens", "wall_time", "gpu_hours")
+STEP = "step"
+_NAMES = 8
+_MOST = 1000
+
+
+def read_points(
+    *,
+    score: str,
+    compute: str = "rollouts",
+    run_id: str | None = None,
+    experiment: str | None = None,
+    tracking_uri: str | None = None,
+) -> Columns:
+    """Points of one run, or of all runs of an experiment that logged both metrics.
+
+    Scores and compute are logged at steps of their own: compute is interpolated between its steps, from nothing before
+    the first where it is one of ours, and goes on at its last rate for as long as its last interval.
+
+    Args:
+        score: Name of the metric that is the score.
+        compute: rollouts, generated_tokens, trained_tokens, wall_time or gpu_hours, as a run of ours logs them; step,
+            for the steps themselves; or the name of another metric.
+        run_id: The run.
+        experiment: The name of the experiment, where it is not one run.
+        tracking_uri: The store; MLflow's own choice where it is left out.
+
+    Returns:
+        Columns: run_id, run (its name), step, compute and score under their names, then parameters and tags.
+
+    Raises:
+        CurriculaValueError: A store, run, experiment or metric that is not there; the line names others that are.
+        CurriculaRuntimeError: A store that does not answer.
+    """
+    uri = tracking_uri or mlflow.get_tracking_uri()
+    _check_store(uri, tracking_uri is not None)
+    client = mlflow.MlflowClient(uri)
+    where = f"mlflow:{run_id}" if run_id is not None else f"mlflow-experiment:{experiment}"
+    try:
+        runs = [client.get_run(run_id)] if run_id is not None else _runs(client, str(experiment), where, uri)
+        return _read(client, runs, score, compute, where)
+    except MlflowException as error:
+        text = " ".join(str(error).split())[:200]
+        if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise CurriculaValueError(
+                f"{where}: expected a run of {uri}; got none of this id ({text}); name another store with "
+                "--tracking-uri"
+            ) from error
+        raise CurriculaRuntimeError(f"{where}: the store {uri} does not answer ({text})") from error
+
+
+def _check_store(uri: str, given: bool) -> None:
+    """Refuses a store on disk that is not there: MLflow would make it."""
+    parts = urlsplit(uri)
+    if parts.scheme == "sqlite":
+        path = Path(uri.removeprefix("sqlite:///"))
+    elif parts.scheme in ("", "file"):
+        path = Path(parts.path or uri)
+    else:
+        return
+    if not path.exists():
+        how = "check --tracking-uri" if given else "set MLFLOW_TRACKING_URI, or --tracking-uri"
+        raise CurriculaValueError(f"MLflow: expected a store with runs; got {uri}, which is not there; {how}")
+
+
+def _runs(client: mlflow.MlflowClient, name: str, where: str, uri: str) -> list[Any]:
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        names = [experiment.name for experiment in client.search_experiments()]
+        raise CurriculaValueError(
+            f"{where}: expected an experiment of {uri}; got none of this name; there are {_like(name, names)}"
+        )
+    runs: list[Any] = []
+    token: str | None = None
+    while True:
+        page = client.search_runs([found.experiment_id], max_results=_MOST, page_token=token)
+        runs += page
+        token = page.token
+        if not token:
+            break
+    if not runs:
+        raise CurriculaValueError(f"{where}: expected runs; got an experiment without any")
+    return runs
+
+
+def _read(client: mlflow.MlflowClient, runs: list[Any], score: str, compute: str, where: str) -> Columns:
+    metric = PREFIX + compute if compute in AXES else compute
+    columns: Columns = {}
+    logged: set[str] = set()
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        names = set(run.data.metrics)
+        logged |= names
+        # A score may be named as a run's own figures are in its metrics().
+        wanted = score if score in names else PREFIX + score
+        if wanted not in names or (metric not in names and compute != STEP):
+            continue
+        said = {**run.data.tags, **run.data.params}
+        about = {name: value for name, value in said.items() if not name.startswith("mlflow.")}
+        steps, scores = _history(client, run.info.run_id, wanted)
+        spent = steps if compute == STEP else _spent(*_history(client, run.info.run_id, metric), steps, compute in AXES)
+        for step, amount, value in zip(steps, spent, scores, strict=True):
+            if np.isfinite(amount):
+                own = {"run_id": run.info.run_id, "run": run.info.run_name, STEP: step, compute: amount, score: value}
+                rows.append({**about, **own})
+    if not rows:
+        raise _refused(where, score, compute, metric, logged)
+    for name in dict.fromkeys(name for row in rows for name in row):
+        columns[name] = [row.get(name) for row in rows]
+    return columns
+
+
+def _refused(where: str, score: str, compute: str, metric: str, logged: set[str]) -> CurriculaValueError:
+    if score in logged or PREFIX + score in logged:
+        hint = "runs of ours log it while curricula is attached; " if compute in AXES else ""
+        return CurriculaValueError(
+            f"{where}: expected compute as the metric {metric!r} beside {score!r}; got none; {hint}name another metric "
+            f"with --compute, or step; there are {_like(compute, logged)}"
+        )
+    return CurriculaValueError(f"{where}: expected a metric {score!r}; got none; there are {_like(score, logged)}")
+
+
+def _history(client: mlflow.MlflowClient, run_id: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, ascending, and values: of a step that was logged again, what was logged last."""
+    found = sorted(client.get_metric_history(run_id, name), key=lambda metric: metric.timestamp)
+    values = {metric.step: metric.value for metric in found}
+    steps = sorted(values)
+    return np.array(steps, dtype=float), np.array([values[step] for step in steps], dtype=float)
+
+
+def _spent(steps: np.ndarray, amounts: np.ndarray, at: np.ndarray, ours: bool) -> np.ndarray:
+    """Compute at the steps of scores; NaN where it is not known."""
+    if ours and steps[0] > 0:
+        steps, amounts = np.concatenate([[0.0], steps]), np.concatenate([[0.0], amounts])
+    spent = np.interp(at, steps, amounts, left=np.nan)
+    if len(steps) > 1:
+        interval = steps[-1] - steps[-2]
+        beyond = amounts[-1] + (amounts[-1] - amounts[-2]) * (at - steps[-1]) / interval
+        spent = np.where(at > steps[-1], np.where(at <= steps[-1] + interval, beyond, np.nan), spent)
+    return spent
+
+
+def _like(name: str, names: Any) -> str:
+    known = sorted(names)
+    near = difflib.get_close_matches(name, known, n=_NAMES, cutoff=0.3)
+    shown = [*near, *(other for other in known if other not in near)][:_NAMES]
+    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+    return (", ".join(shown) or "none") + more

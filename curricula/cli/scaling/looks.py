@@ -1,0 +1,43 @@
+"""What the pictures of `curricula scaling` share: colours, an axis of compute, where they go."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.ticker import LogLocator
+
+from curricula.cli.scaling.report import amount
+from curricula.cli.style import CURRICULUM, FAINT, UNIFORM
+from curricula.errors import CurriculaValueError
+
+COLOURS = (CURRICULUM, UNIFORM, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
+
+
+def compute_axis(axes: Any, name: str) -> None:
+    """Compute along a logarithmic axis, in numbers that can be read."""
+    axes.set(xscale="log", xlabel=name)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(_amount)
+    axes.minorticks_off()
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+
+
+def save(figure: Any, title: str, path: Path) -> Path:
+    """Put a title over a figure and save it; the same points give the same file."""
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    try:
+        figure.savefig(path, dpi=150, facecolor="white", metadata=metadata)
+    except OSError as error:
+        raise CurriculaValueError(
+            f"--plot: expected a file that can be written; got {path}: {error.strerror}"
+        ) from error
+    return path
+
+
+def short(name: str, most: int) -> str:
+    """A name of at most so many characters."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _amount(value: float, _: int) -> str:
+    return amount(value)

@@ -1,0 +1,89 @@
+"""Where points come from: a file, the folder of an outcome log, a run or an experiment of MLflow."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from curricula.cli.scaling.tables import Table, read_file
+from curricula.errors import CurriculaValueError, MissingExtraError
+from curricula.log.curve import ALL, AXES, SCORES, read_curve
+
+RUN, EXPERIMENT = "mlflow:", "mlflow-experiment:"
+ALIASES = {"tokens": "generated_tokens"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the options say of reading.
+
+    Attributes:
+        compute: the column of compute; None for the source's own.
+        score: the column, or the metric, of scores; None for the source's own.
+        by: the column that tells curves apart.
+        seed: the column that tells repetitions apart.
+        tracking_uri: of MLflow.
+        bins: points of a log, at most.
+        own: whether an environment's compute is what was spent on it, not on the whole run.
+    """
+
+    compute: str | None = None
+    score: str | None = None
+    by: str | None = None
+    seed: str | None = None
+    tracking_uri: str | None = None
+    bins: int = 40
+    own: bool = False
+
+
+def read_source(source: str, asked: Asked) -> Table:
+    """The points of a source.
+
+    Raises:
+        CurriculaValueError: Nothing that points can be read from, said in one line.
+    """
+    if source.startswith((RUN, EXPERIMENT)):
+        return _mlflow(source, asked)
+    path = Path(source).expanduser()
+    return _log(path, asked) if path.is_dir() else read_file(path)
+
+
+def axis_of(table: Table, name: str) -> str:
+    """A column of compute by its own name or another that it goes by."""
+    return ALIASES.get(name, name) if name not in table.columns else name
+
+
+def _log(path: Path, asked: Asked) -> Table:
+    curve = read_curve(path, bins=asked.bins)
+    apart = asked.by == "environment" or (asked.own and asked.by is None)
+    rows = [row for row, name in enumerate(curve["environment"]) if (name != ALL) == apart]
+    columns = {name: [values[row] for row in rows] for name, values in curve.items()}
+    noise = {score: score.replace("success", "noise") for score in SCORES}
+    if asked.own:
+        # Of a clock there is one for the whole run.
+        columns |= {axis: columns[f"own_{axis}"] for axis in AXES if f"own_{axis}" in columns}
+        del columns["gpu_hours"]
+    by = "environment" if apart else None
+    return Table(str(path), path.name, columns, AXES[0], SCORES[0], by=by, seed="run", noise=noise)
+
+
+def _mlflow(source: str, asked: Asked) -> Table:
+    if asked.score is None:
+        raise CurriculaValueError(
+            f"{source}: expected --metric with the name of the metric that is the score; got none"
+        )
+    # A server that is away is not asked for minutes: a command is not a run.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    try:
+        from curricula_mlflow import read_points
+    except MissingExtraError as error:
+        raise CurriculaValueError(f"{source}: {error}") from error
+    compute = ALIASES.get(asked.compute or "", asked.compute or AXES[0])
+    kind, _, name = source.partition(":")
+    columns = read_points(
+        **{"run_id" if f"{kind}:" == RUN else "experiment": name},
+        score=asked.score,
+        compute=compute,
+        tracking_uri=asked.tracking_uri,
+    )
+    by = None if len(set(columns["run_id"])) == 1 else "recipe" if "recipe" in columns else "run"
+    return Table(source, name, columns, compute, asked.score, by=by, seed="run_id")

@@ -1,0 +1,143 @@
+"""Runs in a real MLflow server, forecast and compared from the command line: what TRL logged, and what is refused."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+from host import trainer
+from inputs_cli import call
+from mlflow import MlflowClient
+from mlflow_server import Server
+
+from curricula.errors import CurriculaValueError
+from curricula.scaling.laws import sigmoid
+from curricula_mlflow import read_points
+from curricula_trl import CurriculumSampler
+
+RECIPES = {"fast": (0.55, 2.0, 40.0), "high": (0.75, 1.5, 90.0)}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("server"))
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(running.address)
+    mlflow.create_experiment("recipes")
+    rng = np.random.default_rng(0)
+    for recipe, (asymptote, exponent, midpoint) in RECIPES.items():
+        for seed in (0, 1):
+            with mlflow.start_run(experiment_id=mlflow.get_experiment_by_name("recipes").experiment_id):
+                mlflow.log_params({"recipe": recipe, "seed": seed})
+                for step in range(5, 205, 5):
+                    mlflow.log_metric("curriculum/rollouts", 64.0 * step, step)
+                    if step % 10 == 5:
+                        score = sigmoid(step, asymptote, exponent, midpoint, 0.2) + rng.normal(0, 0.005)
+                        mlflow.log_metric("eval/accuracy", float(score), step)
+    yield running
+    mlflow.set_tracking_uri(before)
+    running.stop()
+
+
+def first_run() -> str:
+    return MlflowClient().search_runs([mlflow.get_experiment_by_name("recipes").experiment_id])[0].info.run_id
+
+
+@pytest.mark.slow
+def test_recipes_of_an_experiment_are_compared(server: Server, tmp_path: Path) -> None:
+    picture = tmp_path / "recipes.png"
+    source = ("mlflow-experiment:recipes", "--metric", "eval/accuracy", "--tracking-uri", server.address)
+    text = call("scaling", "compare", *source, "--by", "recipe", "--plot", str(picture))
+    assert "by the paper's rule: high (the higher ceiling)" in text
+    assert picture.stat().st_size > 10_000
+    found = json.loads(call("scaling", "compare", *source, "--json"))
+    assert set(found["fits"]) == set(RECIPES)
+    for recipe, (asymptote, _, midpoint) in RECIPES.items():
+        made = found["fits"][recipe]
+        assert made["points"] == 40
+        assert made["axis"] == "rollouts"
+        low, high = made["intervals"]["asymptote"]
+        assert low - 0.02 < asymptote < high + 0.02
+        assert made["midpoint"] == pytest.approx(64 * midpoint, rel=0.25)
+    (pair,) = found["pairs"]
+    assert pair["higher"][0 if pair["a"] == "high" else 1] > 0.95
+
+
+@pytest.mark.slow
+def test_one_run_by_its_id_and_steps_as_compute(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.address)
+    run = f"mlflow:{first_run()}"
+    text = call("scaling", "forecast", run, "--metric", "eval/accuracy", "--compute", "step", "--at", "400", "--json")
+    ((label, made),) = json.loads(text)["fits"].items()
+    assert label == first_run()
+    (forecast,) = made["forecast"]
+    assert forecast["compute"] == 400
+    name = MlflowClient().get_run(first_run()).data.params["recipe"]
+    assert forecast["low"] - 0.02 < sigmoid(400, *RECIPES[name], 0.2) < forecast["high"] + 0.02
+
+
+@pytest.mark.slow
+def test_a_run_of_trl_is_read_back_with_what_it_spent(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "trl")
+    host = trainer(
+        tmp_path,
+        report_to=["mlflow"],
+        max_steps=40,
+        eval_strategy="steps",
+        eval_steps=4,
+        eval_dataset=trainer(tmp_path / "x").train_dataset.select(range(8)),
+        logging_steps=3,
+    )
+    sampler = CurriculumSampler().attach(host)
+    host.train()
+    (run,) = MlflowClient().search_runs([mlflow.get_experiment_by_name("trl").experiment_id])
+    for compute in ("rollouts", "generated_tokens", "trained_tokens", "gpu_hours", "wall_time"):
+        points = read_points(run_id=run.info.run_id, score="eval_reward", compute=compute)
+        spent = points[compute]
+        assert points["step"] == list(range(4, 41, 4))
+        assert spent == sorted(spent)
+        assert 0 < spent[0] < spent[-1] <= sampler.metrics()[compute] * 1.2
+    rollouts = read_points(run_id=run.info.run_id, score="eval_reward")["rollouts"]
+    # 8 rollouts a step, logged every third step, evaluated every fourth.
+    assert rollouts == pytest.approx([8 * step for step in range(4, 41, 4)])
+    text = (
+        call(
+            "scaling", "fit", f"mlflow:{run.info.run_id}", "--metric", "success_drawn", "--tracking-uri", server.address
+        )
+        if "curriculum/success_drawn" in run.data.metrics
+        else call(
+            "scaling", "fit", f"mlflow:{run.info.run_id}", "--metric", "informative", "--tracking-uri", server.address
+        )
+    )
+    assert "against rollouts" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "options", "said"),
+    [
+        (
+            "mlflow:RUN",
+            ("--metric", "eval/acuracy"),
+            "expected a metric 'eval/acuracy'; got none; there are eval/accura",
+        ),
+        (
+            "mlflow:RUN",
+            ("--metric", "eval/accuracy", "--compute", "gpu_hours"),
+            "the metric 'curriculum/gpu_hours' besi",
+        ),
+        ("mlflow:0123456789abcdef0123456789abcdef", ("--metric", "x"), "got none of this id"),
+        ("mlflow-experiment:recipe", ("--metric", "x"), "got none of this name; there are recipes"),
+        ("mlflow:RUN", (), "expected --metric with the name of the metric that is the score; got none"),
+    ],
+)
+def test_what_the_server_does_not_have_is_one_line(
+    server: Server, source: str, options: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(CurriculaValueError) as caught:
+        call("scaling", "fit", source.replace("RUN", first_run()), *options, "--tracking-uri", server.address)
+    assert said in str(caught.value)
