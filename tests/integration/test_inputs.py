@@ -11,6 +11,7 @@ import inputs_interruption
 import inputs_log
 import inputs_mix
 import inputs_recipes
+import inputs_scaling
 import inputs_vllm
 import pytest
 
@@ -34,7 +35,7 @@ def rows() -> list[Row]:
 
 TABLE = {row.id: row for row in rows()}
 CASES = inputs_mix.CASES | inputs_attach.CASES | inputs_data.CASES | inputs_cli.CASES | inputs_log.CASES
-CASES |= inputs_interruption.CASES | inputs_recipes.CASES | inputs_vllm.CASES
+CASES |= inputs_interruption.CASES | inputs_recipes.CASES | inputs_vllm.CASES | inputs_scaling.CASES
 
 
 def test_the_table_and_the_cases_are_the_same() -> None:

@@ -36,6 +36,7 @@ class Fitted:
 def fit_all(found: list[Series], *, method: MethodName, r0: float | None, skip: str, percent: bool) -> list[Fitted]:
     """Fit every curve; the line of an error says which one it is about."""
     start = r0 / 100 if r0 is not None and percent else r0
+    early = skipped(skip)
     fits: list[Fitted] = []
     for series in found:
         score, compute, noise = series.score, series.compute, series.noise
@@ -43,7 +44,7 @@ def fit_all(found: list[Series], *, method: MethodName, r0: float | None, skip: 
             # One row may hold replicates of one compute: they are told apart there.
             score, compute, noise = score[0], compute[0], None if noise is None else noise[0]
         try:
-            made = fit(compute, score, r0=start, skip=skipped(skip), noise=noise, method=method)
+            made = fit(compute, score, r0=start, skip=early, noise=noise, method=method)
         except CurriculaValueError as error:
             raise CurriculaValueError(f"{series.label}: {error}") from error
         # Rows of unequal length are filled up: that is no score left out.

@@ -1,0 +1,121 @@
+"""Cases of tests/INPUTS.md: `curricula scaling`. A refusal is one line on standard error, and exit code 2."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from inputs_cli import call
+
+from curricula import Curriculum, GroupOutcome, PromptPool, open_log
+
+GOOD = "compute,score\n" + "".join(f"{100 * n},{0.2 + 0.03 * n}\n" for n in range(1, 13))
+
+
+def read(
+    content: str | bytes | None, *options: str, name: str = "c.csv", command: str = "fit"
+) -> Callable[[Path], str]:
+    """Runs a command on a file with this content."""
+
+    def run(folder: Path) -> str:
+        path = folder / name
+        if content is not None:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return call("scaling", command, str(path), *options)
+
+    return run
+
+
+def design(*options: str) -> Callable[[Path], str]:
+    return lambda folder: call("scaling", "design", *options)
+
+
+def with_json(folder: Path) -> None:
+    rows = [{"compute": 100 * n, "score": 0.2 + 0.03 * n, "recipe": "a"} for n in range(1, 13)]
+    assert "a" in json.loads(read(json.dumps({"points": rows}), "--json", name="c.json")(folder))["fits"]
+
+
+def doubled(folder: Path) -> None:
+    assert "counted once" in read(GOOD + "100,0.23\n")(folder)
+
+
+def unsorted(folder: Path) -> None:
+    head, *lines = GOOD.splitlines()
+    first = read(GOOD, "--json")(folder)
+    assert json.loads(read("\n".join([head, *reversed(lines)]), "--json")(folder)) == json.loads(first)
+
+
+def empty_cells(folder: Path) -> None:
+    assert "1 of 13 rows have no score" in read(GOOD + "1300,\n")(folder)
+
+
+def percentages(folder: Path) -> None:
+    assert "ceiling A" in read("compute,score\n100,20\n200,30%\n300,38\n400,41\n500,43\n", "--percent")(folder)
+
+
+def zero_compute(folder: Path) -> None:
+    assert "R0" in read("compute,score\n0,0.2\n" + GOOD.split("\n", 1)[1])(folder)
+
+
+def log_of(reward: float, told: bool = True) -> Callable[[Path], str]:
+    def run(folder: Path) -> str:
+        made = Curriculum(PromptPool(["sums"] * 20))
+        log = open_log(made, folder / "log")
+        draws = made.ask(8, group_size=4)
+        if told:
+            made.tell([GroupOutcome(draw.ticket, [reward, 0, 0, 0]) for draw in draws])
+        log.close()
+        return call("scaling", "fit", str(folder / "log"))
+
+    return run
+
+
+def a_folder(folder: Path) -> str:
+    return call("scaling", "fit", str(folder))
+
+
+CASES = {
+    "scaling-json": with_json,
+    "scaling-doubled": doubled,
+    "scaling-unsorted": unsorted,
+    "scaling-empty-cells": empty_cells,
+    "scaling-percent": percentages,
+    "scaling-zero-compute": zero_compute,
+    "scaling-missing": read(None),
+    "scaling-ending": read(GOOD, name="c.xlsx"),
+    "scaling-empty": read(""),
+    "scaling-no-rows": read("compute,score\n"),
+    "scaling-no-column": read(GOOD, "--score", "acuracy"),
+    "scaling-no-by": read(GOOD, "--by", "recipe"),
+    "scaling-text": read(GOOD + "1300,n/a\n"),
+    "scaling-no-compute": read(GOOD + ",0.5\n"),
+    "scaling-percentages": read("compute,score\n100,20\n200,30\n"),
+    "scaling-rewards": read("compute,score\n100,200\n200,300\n"),
+    "scaling-infinite": read(GOOD + "1300,inf\n"),
+    "scaling-negative": read(GOOD + "-5,0.5\n"),
+    "scaling-ragged": read(GOOD + "1300\n"),
+    "scaling-twice": read("score,score\n1,2\n"),
+    "scaling-not-csv": read(b"\xff\xfe\x00compute"),
+    "scaling-not-parquet": read(GOOD, name="c.parquet"),
+    "scaling-not-json": read("{", name="c.json"),
+    "scaling-json-shape": read('{"runs": []}', name="c.json"),
+    "scaling-no-log": a_folder,
+    "scaling-log-empty": log_of(1.0, told=False),
+    "scaling-log-rewards": log_of(7.0),
+    "scaling-skip": read(GOOD, "--skip", "early"),
+    "scaling-skip-all": read(GOOD, "--skip", "1e9"),
+    "scaling-at": read(GOOD, "--at", "later", command="forecast"),
+    "scaling-two-noises": read(GOOD, "--noise", "score", "--prompts", "100"),
+    "scaling-samples": read(GOOD, "--samples", "16"),
+    "scaling-plot": read(GOOD, "--plot", "picture.jpeg"),
+    "scaling-plot-folder": read(GOOD, "--plot", "none/picture.png"),
+    "scaling-one-recipe": read(GOOD, command="compare"),
+    "scaling-budget": read(GOOD, "--budget", "much", command="allocate"),
+    "scaling-weight": read(GOOD, "--budget", "10", "--weight", "maths=2", command="allocate"),
+    "scaling-design-nothing": design("--spacing", "100"),
+    "scaling-design-percent": design("--spacing", "100", "--asymptote", "60", "--midpoint", "1000"),
+    "scaling-design-noise": design("--spacing", "100", "--asymptote", ".6", "--midpoint", "1000"),
+    "scaling-no-metric": lambda folder: call("scaling", "fit", "mlflow:0123"),
+    "scaling-no-store": lambda folder: call(
+        "scaling", "fit", "mlflow:0123", "--metric", "x", "--tracking-uri", f"sqlite:///{folder}/none.db"
+    ),
+}

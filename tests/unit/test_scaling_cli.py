@@ -1,0 +1,207 @@
+"""`curricula scaling` on files and logs: what is read, what is printed, and that pictures hold what they should."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from inputs_cli import call
+
+from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool, open_log
+from curricula.cli.scaling.series import Scale, read_series
+from curricula.cli.scaling.sources import Asked, read_source
+from curricula.scaling import evaluation_noise
+from curricula.scaling.laws import sigmoid
+
+LAWS = {"fast": (0.56, 2.0, 1500.0), "high": (0.72, 1.6, 3500.0)}
+
+
+def rows(seeds: int = 2, points: int = 16) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(3)
+    return [
+        {
+            "recipe": recipe,
+            "seed": seed,
+            "compute": round(compute),
+            "tokens": 300 * round(compute),
+            "score": float(sigmoid(compute, *law, 0.2) + rng.normal(0, 0.006)),
+            "prompts": 384,
+            "samples": 4,
+        }
+        for recipe, law in LAWS.items()
+        for seed in range(seeds)
+        for compute in np.linspace(300, 9000, points)
+    ]
+
+
+def text(table: list[dict[str, Any]]) -> str:
+    return "\n".join([",".join(table[0]), *(",".join(map(str, row.values())) for row in table)]) + "\n"
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> str:
+    (tmp_path / "two.csv").write_text(text(rows()))
+    return str(tmp_path / "two.csv")
+
+
+def test_csv_parquet_and_json_say_the_same(csv: str, tmp_path: Path) -> None:
+    table = rows()
+    pq.write_table(pa.Table.from_pylist(table), tmp_path / "two.parquet")
+    (tmp_path / "two.json").write_text(json.dumps({"settings": {}, "points": table}))
+    (tmp_path / "list.json").write_text(json.dumps(table))
+    (tmp_path / "two.tsv").write_text(text(table).replace(",", "\t"))
+    first = read_series([csv], Asked(), Scale())
+    assert [series.label for series in first] == ["fast", "high"]
+    assert first[0].compute.shape == first[0].score.shape == (2, 16)
+    assert first[0].noise == pytest.approx(evaluation_noise(first[0].score, 384, 4))
+    for name in ("two.parquet", "two.json", "list.json", "two.tsv"):
+        again = read_series([str(tmp_path / name)], Asked(), Scale())
+        for one, other in zip(first, again, strict=True):
+            assert (one.label, one.axis, one.measure) == (other.label, other.axis, other.measure)
+            np.testing.assert_allclose(one.score, other.score)
+            np.testing.assert_allclose(one.compute, other.compute)
+
+
+def test_seeds_of_other_lengths_are_rows_and_no_point_is_made_up(tmp_path: Path) -> None:
+    table = rows(points=10)
+    del table[13:18]
+    (tmp_path / "t.csv").write_text(text(table))
+    first, second = read_series([str(tmp_path / "t.csv")], Asked(), Scale())
+    assert np.isfinite(first.score).sum(axis=1).tolist() == [10, 5]
+    assert np.isfinite(second.score).all()
+    found = json.loads(call("scaling", "fit", str(tmp_path / "t.csv"), "--json"))["fits"]
+    assert [found[name]["points"] for name in LAWS] == [15, 20]
+    assert not any("NaN" in note for made in found.values() for note in made["notes"])
+
+
+def test_percentages_and_missing_scores(csv: str, tmp_path: Path) -> None:
+    table = [{**row, "score": 100 * row["score"]} for row in rows()]
+    (tmp_path / "percent.csv").write_text(
+        text(table).replace(",384,4\n", ",,\n", 1).replace(str(table[3]["score"]), "")
+    )
+    options = ("--percent", "--r0", "20", "--prompts", "384", "--samples", "4", "--json")
+    found = json.loads(call("scaling", "fit", str(tmp_path / "percent.csv"), *options))["fits"]["fast"]
+    assert found["r0"] == pytest.approx(0.2)
+    assert found["asymptote"] == pytest.approx(0.56, abs=0.02)
+    assert found["points"] == 31
+    assert "1 of 64 rows have no score, or no compute, and were left out" in found["notes"]
+
+
+def test_a_forecast_holds_the_truth_and_says_where(csv: str, tmp_path: Path) -> None:
+    found = json.loads(call("scaling", "forecast", csv, "--at", "2x", "--at", "40000", "--json"))["fits"]
+    for name, law in LAWS.items():
+        for row, compute in zip(found[name]["forecast"], (18_000, 40_000), strict=True):
+            assert row["compute"] == compute
+            assert row["low"] - 0.01 < sigmoid(compute, *law, 0.2) < row["high"] + 0.01
+            assert row["low"] <= row["mean"] <= row["high"]
+    printed = call("scaling", "forecast", csv, "--compute", "tokens")
+    assert "score against tokens" in printed
+    assert "27,000,000" in printed  # ten times the last
+
+
+def test_reasons_are_printed_as_notes(tmp_path: Path) -> None:
+    lines = [f"{step},{0.3 + 0.001 * (step % 3)}" for step in range(1, 12)]
+    (tmp_path / "flat.csv").write_text("\n".join(["compute,score", *lines]))
+    printed = call("scaling", "fit", str(tmp_path / "flat.csv"))
+    assert "note: no rise is told from noise" in printed
+
+
+@pytest.mark.parametrize("method", ["grid", "power_law", "log_linear"])
+def test_other_methods_print_what_they_have(csv: str, method: str) -> None:
+    printed = call("scaling", "fit", csv, "--method", method)
+    assert method in printed
+    assert "probability of a bend" not in printed
+    assert ("ceiling A" in printed) == (method != "log_linear")
+
+
+def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> None:
+    printed = call("scaling", "compare", csv, "--target", "0.5", "--plot", str(tmp_path / "p.svg"))
+    assert "by the paper's rule: high (the higher ceiling)" in printed
+    assert "first to 0.500, probability" in printed
+    assert "note: noise of each score is that of its columns prompts and samples" in printed
+    drawn = (tmp_path / "p.svg").read_text()
+    assert "<!-- the data end -->" in drawn
+    assert "<!-- ceiling, 90% -->" in drawn
+    found = json.loads(call("scaling", "compare", csv, "--json"))
+    (pair,) = found["pairs"]
+    assert (pair["a"], pair["b"], pair["winner"]) == ("fast", "high", "b")
+    assert set(found["fits"]) == set(LAWS)
+    before, after = (read_early(csv, tmp_path, most) for most in (3500, 9000))
+    assert "<!--  high overtakes at" in before
+    assert "overtakes" not in after
+
+
+def read_early(csv: str, tmp_path: Path, most: float) -> str:
+    (tmp_path / "early.csv").write_text(text([row for row in rows(points=40) if row["compute"] <= most]))
+    call("scaling", "compare", str(tmp_path / "early.csv"), "--plot", str(tmp_path / "early.svg"))
+    return (tmp_path / "early.svg").read_text()
+
+
+def test_several_sources_are_side_by_side(tmp_path: Path) -> None:
+    for name in LAWS:
+        (tmp_path / f"{name}.csv").write_text(text([row for row in rows() if row["recipe"] == name]))
+    paths = [str(tmp_path / f"{name}.csv") for name in LAWS]
+    found = json.loads(call("scaling", "compare", *paths, "--json"))
+    assert set(found["fits"]) == {"fast: fast", "high: high"}
+    found = json.loads(call("scaling", "compare", *paths, "--against", "fast: fast", "--json"))
+    assert len(found["pairs"]) == 1
+
+
+def test_a_budget_is_split(csv: str, tmp_path: Path) -> None:
+    options = ("--budget", "5000", "--floor", "0.1", "--weight", "high=2", "--plot", str(tmp_path / "plan.png"))
+    printed = call("scaling", "allocate", csv, *options)
+    assert "no split gains more than" in printed
+    assert (tmp_path / "plan.png").stat().st_size > 10_000
+    plan = json.loads(call("scaling", "allocate", csv, "--budget", "5000", "--floor", "0.1", "--json"))["plan"]
+    assert plan["shares"] == pytest.approx({"fast": 0.1, "high": 0.9}, abs=1e-6)
+    assert plan["spent"] == {"fast": 9000, "high": 9000}
+
+
+def test_a_log_is_fitted_whole_and_by_environment(tmp_path: Path) -> None:
+    pool = PromptPool(["sums"] * 40 + ["maths"] * 60)
+    made, rng = Curriculum(pool, {"curriculum": {"probe": 1.0}}, seed=1), np.random.default_rng(0)
+    log = open_log(made, tmp_path / "log")
+    made.compute.begin(devices=8)
+    for step in range(60):
+        rates = {"sums": sigmoid(step, 0.8, 1.5, 15, 0.2), "maths": sigmoid(step, 0.5, 1.5, 30, 0.1)}
+        draws = made.ask(16, group_size=8)
+        told = [rng.random((16, 8)) < rates[draw.environment] for draw in draws]
+        made.tell([GroupOutcome(d.ticket, t[0] * 1.0, tokens=np.full(8, 20)) for d, t in zip(draws, told, strict=True)])
+    made.compute.pause()
+    log.close()
+    folder = str(tmp_path / "log")
+    whole = json.loads(call("scaling", "fit", folder, "--json"))["fits"]["log"]
+    assert (whole["axis"], whole["score"]) == ("rollouts", "success_corrected")
+    assert whole["compute"][1] == pytest.approx(60 * 128, rel=0.05)
+    assert 0.3 < whole["asymptote"] < 0.9
+    hours = json.loads(call("scaling", "fit", folder, "--compute", "gpu_hours", "--score", "success_drawn", "--json"))
+    assert hours["fits"]["log"]["compute"][1] == pytest.approx(made.compute.metrics()["gpu_hours"], rel=0.05)
+    apart = json.loads(call("scaling", "fit", folder, "--by", "environment", "--compute", "tokens", "--json"))["fits"]
+    assert set(apart) == {"sums", "maths"}
+    assert all(part["compute"][1] == pytest.approx(60 * 128 * 20, rel=0.05) for part in apart.values())
+    plan = json.loads(call("scaling", "allocate", folder, "--budget", "5000", "--json"))["plan"]
+    # Of each environment, what was spent on it.
+    assert sum(plan["spent"].values()) == pytest.approx(60 * 128, rel=0.05)
+    with pytest.raises(CurriculaValueError, match="expected a column 'gpu_hours' for --compute"):
+        call("scaling", "allocate", folder, "--budget", "1", "--compute", "gpu_hours")
+
+
+def test_without_mlflow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curricula.versions._installed", lambda host: None)
+    for name in [name for name in sys.modules if name.startswith("curricula_mlflow")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(CurriculaValueError, match=r'mlflow is not installed: pip install "curricula-rl\[mlflow\]"'):
+        read_source("mlflow:abc", Asked(score="x"))
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for given in ((), ("--tracking-uri", "sqlite:///none.db"), ("--tracking-uri", "runs/none")):
+        with pytest.raises(CurriculaValueError, match=r"MLflow: expected a store with runs; got .* is not there; "):
+            call("scaling", "fit", "mlflow:abc", "--metric", "x", *given)
+    assert not list(tmp_path.iterdir())
