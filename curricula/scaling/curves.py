@@ -34,6 +34,7 @@ class _Rows:
     weight: Floats
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """Some of the curves, each as often as it is named, with equal weights."""
         parts = {f.name: getattr(self, f.name)[rows] for f in fields(self)}
         return type(self)(**{**parts, "weight": np.full(len(rows), 1 / max(len(rows), 1))})
 
@@ -49,9 +50,11 @@ class Sigmoids(_Rows):
 
     @property
     def ceiling(self) -> Floats:
+        """The asymptote, (n,)."""
         return self.asymptote
 
     def at(self, compute: Floats) -> Floats:
+        """Scores at `compute` (m,): (m, n)."""
         return sigmoid(np.asarray(compute)[:, None], self.asymptote, self.exponent, self.midpoint, self.r0)
 
 
@@ -65,9 +68,11 @@ class Lines(_Rows):
 
     @property
     def ceiling(self) -> Floats:
+        """1 where the line rises, (n,)."""
         return np.where(self.slope > 0, 1.0, np.clip(self.level, 0, 1))
 
     def at(self, compute: Floats) -> Floats:
+        """Scores at `compute` (m,): (m, n)."""
         with np.errstate(divide="ignore"):
             distance = np.log(np.asarray(compute))[:, None] - np.log(self.centre)
         return np.clip(self.level + np.where(self.slope == 0, 0, self.slope * distance), 0, 1)
@@ -83,9 +88,11 @@ class PowerLaws(_Rows):
 
     @property
     def ceiling(self) -> Floats:
+        """The asymptote, (n,)."""
         return self.asymptote
 
     def at(self, compute: Floats) -> Floats:
+        """Scores at `compute` (m,): (m, n)."""
         return np.maximum(power_law(np.asarray(compute)[:, None], self.asymptote, self.exponent, self.scale), 0)
 
 

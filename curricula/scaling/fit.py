@@ -34,7 +34,7 @@ def fit(
     The methods:
 
     - `bayes`: a model average. With prior probability .85 ScaleRL's sigmoid (2510.13786),
-      R0 + (A − R0) / (1 + (C_mid / C)^B): R0 flat on [0, 1], (1 − A) / (1 − R0) ~ Beta(1.25, 1),
+      R0 + (A − R0) / (1 + (C_mid / C)^B): A ~ Beta(3, 2), R0 flat on [0, A],
       log B ~ Normal(log 1.5, .5), log C_mid flat from a tenth of the first compute to the last one, then as
       C_mid^−.4 up to ten times the last. With .15 a straight line in log compute, cut at 0 and 1: level in the middle
       ~ Normal(.5, .4), slope for each e-fold ~ Normal(0, .1). Noise is normal; where no standard errors are given its

@@ -46,7 +46,7 @@ class ScalingFit:
 
     @property
     def asymptote(self) -> float:
-        """The ceiling A; NaN for a straight line, which has none."""
+        """The ceiling A: the posterior's median, as all parameters; NaN for a straight line, which has none."""
         return self._point("asymptote")
 
     @property
@@ -135,10 +135,7 @@ class ScalingFit:
         family = self._parameters(name)
         if family is None:
             return math.nan
-        values = getattr(family, name)
-        if name == "midpoint":
-            return float(np.exp(family.weight @ np.log(values)))
-        return float(family.weight @ values)
+        return float(quantiles(getattr(family, name)[None], family.weight, (0.5,))[0, 0])
 
     @classmethod
     def of_parameters(cls, asymptote: float, exponent: float, midpoint: float, r0: float = 0.0) -> "ScalingFit":

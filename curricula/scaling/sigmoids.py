@@ -21,8 +21,8 @@ EXPONENT = (np.log(1.5), 0.5)
 WIDEST = 3.0
 DECADE = np.log(10)
 DECAY = 0.4
-# R0 flat on [0, 1]; (1 − A) / (1 − R0) ~ Beta(1.25, 1): flat but for the last bit below 1.
-HEADROOM = 0.25
+# A ~ Beta(3, 2), R0 flat on [0, A]: together a density of 12 A (1 − A). Ceilings near 0 and 1 are the rare ones.
+DENSITY = 12.0
 PROPOSAL = Prior((0.35, 0.35), (0.5, 0.5))
 FIXED = 1e-5
 CELLS = (40, 20)
@@ -168,13 +168,15 @@ class SigmoidPosterior:
 
     def _correction(self, r0: Floats, gain: Floats) -> Floats:
         """The prior that is meant over the normal one that was used, in logs."""
-        room = np.maximum(1 - r0, 1e-9)
-        left = np.maximum(room - gain, 1e-12)
-        log = np.log1p(HEADROOM) + HEADROOM * np.log(left / room) - np.log(room) - _log_normal(gain, self._prior, 1)
-        inside = (gain >= 0) & (r0 + gain <= 1)
+        asymptote = r0 + gain
+        log = np.log(DENSITY * np.maximum(asymptote * (1 - asymptote), 1e-12)) - _log_normal(gain, self._prior, 1)
+        inside = (gain >= 0) & (asymptote <= 1)
         if self._observed.r0 is None:
             log = log - _log_normal(r0, self._prior, 0)
             inside &= r0 >= 0
+        else:
+            known = float(np.clip(self._observed.r0, 0, 0.99))
+            log = log - np.log(DENSITY * (1 / 6 - known**2 / 2 + known**3 / 3))
         return np.where(inside, log, -np.inf)
 
 
