@@ -156,6 +156,7 @@ class Curriculum:
             self._counts["expired"] += 1
             self._learner.monitor.count("expired", ticket.code)
         self._learner.beliefs.tick()
+        self._learner.mixer.tick()
 
     def tell(self, outcomes: Iterable[GroupOutcome]) -> list[Verdict]:
         """Learn what came of draws, in any order, at any time; nothing is learned when one outcome is refused.
@@ -325,7 +326,7 @@ class Curriculum:
         result["least_propensity"] = self._least
         if self._learner.predictor is not None:
             result |= self._learner.predictor.metrics()
-        result |= self._learner.monitor.metrics(rate)
+        result |= self._learner.monitor.metrics(rate) | self._learner.mixer.metrics()
         return result | {f"{name}/share": share for name, share in self.shares().items()}
 
     def state_dict(self) -> dict[str, Any]:

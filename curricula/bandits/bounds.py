@@ -24,13 +24,13 @@ def resolve_bounds(config: CurriculumConfig, names: Sequence[str]) -> tuple[Floa
     """Floor and cap of each environment, shape (E,) each, with defaults filled in.
 
     A floor that is not given keeps an environment that fails for a while from vanishing; with fixed shares it is 0,
-    because there it would change the mix that was asked for.
+    because there it would change the mix that was asked for, unless a plan is to change it anyway.
 
     Raises:
         ConfigError: Unknown environments, or bounds that no shares can meet.
     """
     floors, caps = (np.array(bound) for bound in share_bounds(config, names))
-    if isinstance(config.curriculum.bandit, FixedConfig):
+    if isinstance(config.curriculum.bandit, FixedConfig) and not config.curriculum.shares.planned:
         given = [name in config.environments and config.environments[name].share.floor is not None for name in names]
         floors[~np.array(given)] = 0.0
     return floors, caps

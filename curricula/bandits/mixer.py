@@ -13,6 +13,7 @@ from curricula.bandits.control import TrainedShares
 from curricula.bandits.custom import asked, told
 from curricula.bandits.fixed import FixedShares
 from curricula.bandits.make import make_bandit, make_reward
+from curricula.bandits.plan import Plan
 from curricula.config import CurriculumConfig, CustomBanditConfig, LearnedConfig
 from curricula.pool import PromptPool
 from curricula.scored import Scored
@@ -55,6 +56,13 @@ class Mixer:
         self._custom = chosen.type if isinstance(chosen, CustomBanditConfig) else None
         self.reward = make_reward(chosen, self.base)
         self.control = TrainedShares(len(names), chosen.most_draws)
+        planned = config.curriculum.shares
+        self._names = names
+        self.plan = (
+            Plan(planned, self.base, self.floors, self.caps, config.seed)
+            if planned.planned and len(names) > 1
+            else None
+        )
         self._kind = chosen.type, chosen.reward.type if isinstance(chosen, LearnedConfig) else "none"
 
     def describe(self, names: Sequence[str]) -> str:
@@ -74,8 +82,8 @@ class Mixer:
         worth = self.reward.worth()
         prices = costs / worth * worth.mean()
         raw = self.rule.shares(prices, rng) if self._custom is None else asked(self.rule, self._custom, prices, rng)
-        bounded = bounded_shares(raw, self.floors, self.caps)
-        if isinstance(self.rule, FixedShares):
+        bounded = self._bounded(raw)
+        if isinstance(self.rule, FixedShares) and not self.planned:
             return self.control.draws(bounded)
         return self.control.within(bounded, self._declared, self.caps)
 
@@ -100,7 +108,24 @@ class Mixer:
     def after(self, won: Floats) -> Floats:
         """Shares of the draws (E,) after those won in a competition (E,); nothing changes."""
         raw = self.rule.after(won) if isinstance(self.rule, Competition) else won
-        return self.control.within(bounded_shares(raw, self.floors, self.caps), self._declared, self.caps)
+        return self.control.within(self._bounded(raw), self._declared, self.caps)
+
+    def _bounded(self, raw: Floats) -> Floats:
+        return bounded_shares(raw if self.plan is None else self.plan.mix(raw), self.floors, self.caps)
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan decides, on some of the environments at least."""
+        return self.plan is not None and bool(self.plan.planned_E.any())
+
+    def tick(self) -> None:
+        """Count an ask."""
+        if self.plan is not None:
+            self.plan.tick()
+
+    def metrics(self) -> dict[str, float]:
+        """Figures of the plan, where there is one."""
+        return {} if self.plan is None else self.plan.metrics(self._names)
 
     def win(self, won: Floats) -> None:
         """Take the shares won in a competition (E,)."""
@@ -123,6 +148,8 @@ class Mixer:
             told(self.rule, self._custom, *learned)
         seen = groups.drawn_K & (groups.members_K > 0) | compared & groups.drawn_K
         self.control.observe(groups.codes_K[seen], groups.kept_K[seen])
+        if self.plan is not None:
+            self.plan.observe(groups, rated, self._names)
 
     def lost(self, codes: Codes) -> None:
         """Count groups that came back too old to be trained on: their environments, shape (K,)."""
@@ -131,21 +158,26 @@ class Mixer:
     def clear(self) -> None:
         """Forget what depends on how success is measured."""
         self.reward.clear()
+        if self.plan is not None:
+            self.plan.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """State of the three parts, and which they are."""
+        """State of the parts, and which they are."""
         return {
             "type": self._kind[0],
             "rule": self.rule.state_dict(),
             "reward_type": self._kind[1],
             "reward": self.reward.state_dict(),
             "control": self.control.state_dict(),
+            "plan": None if self.plan is None else self.plan.state_dict(),
         }
 
     def load(self, state: Reader) -> None:
         """Take over saved states; a part of another type than before starts afresh."""
         kind, reward = state.text("type"), state.text("reward_type")
         self.control.load(state.section("control"))
+        if self.plan is not None and state.raw("plan") is not None:
+            self.plan.load(state.section("plan"))
         if reward == self._kind[1]:
             self.reward.load(state.section("reward"))
         if (kind, reward) == self._kind:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from curricula.config.bandit import AnyBandit, CompetitionConfig
 from curricula.config.belief import AnyBelief, HierarchicalConfig
+from curricula.config.planned import AnyShares, SharesConfig
 from curricula.config.recipe import AnyRecipe, InterruptionConfig, RecipeConfig
 from curricula.config.section import Section, problem, shown
 
@@ -189,6 +190,7 @@ class SelectionConfig(Section):
     """The curriculum itself."""
 
     bandit: AnyBandit = CompetitionConfig()
+    shares: AnyShares = SharesConfig()
     belief: AnyBelief = HierarchicalConfig()
     predictor: PredictorConfig = PredictorConfig()
     objective: ObjectiveConfig = ObjectiveConfig()

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import inputs_allocation
 import inputs_attach
 import inputs_cli
 import inputs_data
@@ -36,6 +37,7 @@ def rows() -> list[Row]:
 TABLE = {row.id: row for row in rows()}
 CASES = inputs_mix.CASES | inputs_attach.CASES | inputs_data.CASES | inputs_cli.CASES | inputs_log.CASES
 CASES |= inputs_interruption.CASES | inputs_recipes.CASES | inputs_vllm.CASES | inputs_scaling.CASES
+CASES |= inputs_allocation.CASES
 
 
 def test_the_table_and_the_cases_are_the_same() -> None:

@@ -47,6 +47,17 @@ def logged(rewards: list[float]) -> set[str]:
     return {re.sub("^predictor/hashed_text/", "predictor/TYPE/", name) for name in names}
 
 
+def planned() -> set[str]:
+    """Figures of a plan, which takes some asks."""
+    curriculum = Curriculum(PromptPool(["sums", "maths"] * 200), {"curriculum": {"shares": "scaling"}})
+    rng = np.random.default_rng(0)
+    for _ in range(41):
+        draws = curriculum.ask(32, group_size=4)
+        curriculum.tell([GroupOutcome(draw.ticket, rng.integers(0, 2, 4) * 1.0) for draw in draws])
+    names = {re.sub("^(sums|maths)/", "NAME/", name) for name in curriculum.metrics()}
+    return {name for name in names if "plan" in name}
+
+
 def test_the_table_of_metrics_is_complete_and_true() -> None:
     account = refill.Refill(RefillConfig(rounds=1), Ranks(Accelerator(cpu=True)))
     account.wasted = {"zero_variance": 1}
@@ -55,6 +66,6 @@ def test_the_table_of_metrics_is_complete_and_true() -> None:
     near = torch.zeros(1, 2)
     compared = Mismatch(Ranks(Accelerator(cpu=True)), ("", ""))
     compared.watch({"completion_mask": near + 1, "old_per_token_logps": near, "sampling_per_token_logps": near})
-    assert logged([0.0, 1.0, 1.0, 0.0]) | counts | clipped | set(compared.metrics()) == table()
+    assert logged([0.0, 1.0, 1.0, 0.0]) | counts | clipped | set(compared.metrics()) | planned() == table()
     rewards = {name.replace("mean_reward", "success") for name in logged([0.0, 3.0, 1.0, 0.5])}
     assert rewards <= table()
