@@ -52,7 +52,8 @@ def average(observed: Observations, seed: int) -> Average:
     if drawn is not None:
         odds = drawn.evidence - _start_evidence(observed) - line_evidence + np.log(SIGMOID / (1 - SIGMOID))
         probability = float(1 / (1 + np.exp(-np.clip(odds, -50, 50))))
-        families, shares = [drawn.curves, lines], [probability, 1 - probability]
+        families.insert(0, drawn.curves)
+        shares = [probability, 1 - probability]
         weight = drawn.curves.weight
         scale = probability * float(weight @ drawn.scale) + (1 - probability) * line_scale
         correlation = float(weight @ drawn.correlation)

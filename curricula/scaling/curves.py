@@ -13,7 +13,10 @@ from curricula.scaling.laws import Floats, power_law, sigmoid
 class Family(Protocol):
     """n curves of one law."""
 
-    weight: Floats
+    @property
+    def weight(self) -> Floats:
+        """Of each curve, (n,), summing to 1."""
+        ...
 
     @property
     def ceiling(self) -> Floats:
@@ -73,9 +76,9 @@ class Lines(_Rows):
 
     def at(self, compute: Floats) -> Floats:
         """Scores at `compute` (m,): (m, n)."""
-        with np.errstate(divide="ignore"):
-            distance = np.log(np.asarray(compute))[:, None] - np.log(self.centre)
-        return np.clip(self.level + np.where(self.slope == 0, 0, self.slope * distance), 0, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            climb = self.slope * (np.log(np.asarray(compute))[:, None] - np.log(self.centre))
+        return np.clip(self.level + np.where(self.slope == 0, 0, climb), 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +142,7 @@ def quantiles(values: Floats, weight: Floats, levels: Sequence[float]) -> Floats
     ordered = np.take_along_axis(values, order, axis=1)
     bounds = np.cumsum(weight[order], axis=1)
     bounds -= weight[order] / 2
-    return np.array([np.interp(levels, row, line) for row, line in zip(bounds, ordered, strict=True)])
+    found = np.empty((len(values), len(levels)))
+    for row, (bound, line) in enumerate(zip(bounds, ordered, strict=True)):
+        found[row] = np.interp(levels, bound, line)
+    return found

@@ -79,7 +79,7 @@ def fit(
             method, observed, Curves([lines], [1.0]), sigmoid=0.0, noise=size, start=start, notes=observed.notes
         )
     curves, best = paper_grid(observed) if method == "grid" else power_search(observed)
-    reasons = {}
+    reasons: dict[str, str] = {}
     if method == "grid" and curves.asymptote[best] in (ASYMPTOTES[0], ASYMPTOTES[-1]):
         reasons["edge"] = f"the asymptote {curves.asymptote[best]:g} is an end of the paper's grid"
     return ScalingFit(

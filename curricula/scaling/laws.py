@@ -36,5 +36,6 @@ def power_law(
     compute: npt.ArrayLike, asymptote: npt.ArrayLike, exponent: npt.ArrayLike, scale: npt.ArrayLike
 ) -> Floats:
     """The foil of ScaleRL's appendix: A − D / C^B, without a lower bound."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(asymptote) - np.asarray(scale) * np.asarray(compute, float) ** -np.asarray(exponent)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        gap = np.asarray(scale) * np.asarray(compute, float) ** -np.asarray(exponent)
+    return np.asarray(asymptote) - np.where(np.asarray(scale) == 0, 0, gap)

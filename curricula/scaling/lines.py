@@ -1,10 +1,9 @@
 """The posterior of a straight line in log compute: what there is to say while no bend is in sight."""
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from curricula.scaling.curves import Lines
+from curricula.scaling.draws import normals, systematic, uniforms
 from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
 from curricula.scaling.regression import Prior, regress
@@ -25,17 +24,15 @@ def line_posterior(observed: Observations, noise: Noise, seed: int) -> tuple[Lin
     log = np.stack([one.evidence[0] + np.log(share) for one, (_, share) in zip(solved, CORRELATIONS, strict=True)])
     log += noise.log_prior
     evidence = float(np.logaddexp.reduce(log.ravel()))
-    sobol = qmc.Sobol(3, seed=seed).random(DRAWS)
-    bounds = np.cumsum(np.exp(log.ravel() - evidence))
-    picked = np.searchsorted(bounds / bounds[-1], (np.arange(DRAWS) + sobol[0, 0]) / DRAWS)
-    which, size = np.unravel_index(picked, log.shape)
-    normals = ndtri(np.clip(sobol[:, 1:], 1e-12, 1 - 1e-12))
+    uniform = uniforms(DRAWS, 3, seed)
+    which, size = np.divmod(systematic(log.ravel(), DRAWS, float(uniform[0, 0])), len(noise.scales))
+    normal = normals(uniform[:, 1:])
     level, slope = np.empty(DRAWS), np.empty(DRAWS)
     for index, (correlation, _) in enumerate(CORRELATIONS):
         mine = np.flatnonzero(which == index)
         columns = np.repeat((logs - centre)[:, None], len(mine), axis=1)
         drawn = regress(observed.score, columns, noise, correlation, noise.scales[size[mine]], PRIOR, crossed=False)
-        level[mine], slope[mine] = drawn.draw(normals[mine])
+        level[mine], slope[mine] = drawn.draw(normal[mine])
     weight = np.full(DRAWS, 1 / DRAWS)
     curves = Lines(weight=weight, level=level, slope=slope, centre=np.full(DRAWS, np.exp(centre)))
     return curves, evidence, float(noise.scales[size].mean())

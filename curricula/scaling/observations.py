@@ -145,7 +145,7 @@ def _check(x: Floats, y: Floats, error: Floats | None, r0: float | None) -> None
         worst = x[~np.isfinite(x) | (x < 0)][0]
         raise CurriculaValueError(f"fit: expected compute as finite numbers of 0 or more; got {worst:g}")
     if not (x > 0).any():
-        raise CurriculaValueError(f"fit: expected at least one score at a compute above 0; got {len(y)} scores, none")
+        raise CurriculaValueError(f"fit: expected a score that is a number at a compute above 0; got none of {len(y)}")
     for name, values in (("score", y), ("r0", np.atleast_1d(np.nan if r0 is None else float(r0)))):
         if name == "r0" and r0 is None:
             continue

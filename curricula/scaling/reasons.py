@@ -10,7 +10,7 @@ LEAST_POINTS, LEAST_SPAN = 5, 2.0
 SURE = 0.95
 WIDE = 0.5
 BENT = 0.7
-RISEN = 0.9
+BEFORE = 0.2
 
 
 def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
@@ -28,22 +28,24 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
         said["falling"] = "scores fall with compute: neither law does, so a forecast only spans falling on and staying"
     elif found.rises < SURE:
         said["flat"] = f"no rise is told from noise: {slope:+.3g} ± {error:.2g} for each e-fold of compute"
+    if observed.r0 is not None and observed.score.mean() < observed.r0 - max(2 * found.noise, 0.01):
+        said["below_r0"] = f"scores lie below the r0 of {observed.r0:g} that was given: the law rises from there"
     moved = abs(slope) * float(np.log(span))
     if found.noise > 0.5 * moved and "flat" not in said:
         said["noisy"] = f"a point's noise of {found.noise:.2g} is more than half of the {moved:.2g} that scores moved"
-    ceiling = _ceiling(found)
+    ceiling, start = _interval(found, "asymptote"), _interval(found, "r0")
     if ceiling is None or found.sigmoid < BENT or ceiling[1] - ceiling[0] > WIDE * max(1 - observed.score.max(), 0.05):
         said["no_bend"] = _no_bend(found, ceiling)
-    elif _risen(observed, found) > SURE:
-        said["saturated"] = "the first point is near the ceiling already: midpoint and exponent are the prior's"
+    if start is not None and start[1] - start[0] > max(BEFORE, 8 * found.noise):
+        said["saturated"] = "most of the rise may lie before the first point: r0, midpoint and exponent are the prior's"
     return said
 
 
-def _ceiling(found: Average) -> tuple[float, float] | None:
+def _interval(found: Average, name: str) -> tuple[float, float] | None:
     curves = found.curves.families[0]
     if not isinstance(curves, Sigmoids):
         return None
-    low, high = quantiles(curves.asymptote[None], curves.weight, (0.05, 0.95))[0]
+    low, high = quantiles(getattr(curves, name)[None], curves.weight, (0.05, 0.95))[0]
     return float(low), float(high)
 
 
@@ -51,13 +53,3 @@ def _no_bend(found: Average, ceiling: tuple[float, float] | None) -> str:
     if ceiling is None or found.sigmoid < BENT:
         return f"a bend is not told from a straight line in log compute (probability {found.sigmoid:.2f}): no ceiling"
     return f"the ceiling may be anywhere in [{ceiling[0]:.2f}, {ceiling[1]:.2f}]: no bend that would tell it"
-
-
-def _risen(observed: Observations, found: Average) -> float:
-    """Probability that most of the gain is made before the first point."""
-    curves = found.curves.families[0]
-    if not isinstance(curves, Sigmoids) or (observed.compute == 0).any():
-        return 0.0
-    first = curves.at(observed.positive.min(keepdims=True))[0]
-    gain = np.maximum(curves.asymptote - curves.r0, 1e-9)
-    return float(curves.weight[(first - curves.r0) / gain > RISEN].sum())

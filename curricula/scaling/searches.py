@@ -26,9 +26,8 @@ def paper_grid(observed: Observations, asymptotes: Floats = ASYMPTOTES) -> tuple
     C_mid is the paper's, moved by whole decades so that points in another unit lie in it as GPU-hours would.
     """
     middle = np.exp(np.log(observed.positive).mean())
-    decade = 10.0 ** np.round(np.log10(middle / np.sqrt(MIDPOINTS[0] * MIDPOINTS[1])))
-    axes = np.geomspace(*MIDPOINTS, STEPS) * decade, EXPONENTS
-    midpoints, exponents = (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij"))
+    decade = 10.0 ** round(float(np.log10(middle / np.sqrt(MIDPOINTS[0] * MIDPOINTS[1]))))
+    midpoints, exponents = _crossed(np.geomspace(*MIDPOINTS, STEPS) * decade, EXPONENTS)
     share = rise(observed.compute[:, None], midpoints, exponents)
     weight = _weights(observed)
     start = observed.compute == 0
@@ -67,7 +66,7 @@ def power_search(observed: Observations) -> tuple[PowerLaws, int]:
     above = observed.take(observed.compute > 0)
     # In units of the geometric mean, as D has the size of the compute to the power of B.
     unit = float(np.exp(np.log(above.compute).mean()))
-    asymptotes, exponents = (axis.ravel() for axis in np.meshgrid(POWER_ASYMPTOTES, POWER_EXPONENTS, indexing="ij"))
+    asymptotes, exponents = _crossed(POWER_ASYMPTOTES, POWER_EXPONENTS)
     fall = (above.compute[:, None] / unit) ** -exponents
     weight = _weights(above)
     gap = asymptotes - above.score[:, None]
@@ -80,6 +79,11 @@ def power_search(observed: Observations) -> tuple[PowerLaws, int]:
         scale=scale * unit**exponents,
     )
     return curves, int(squares.argmin())
+
+
+def _crossed(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Every pair of both, the second running fastest."""
+    return np.repeat(first, len(second)), np.tile(second, len(first))
 
 
 def _weights(observed: Observations) -> Floats:

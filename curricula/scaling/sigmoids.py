@@ -7,10 +7,10 @@ prior, at every size and correlation of the noise. Draws from that are weighed t
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
+import numpy.typing as npt
 
 from curricula.scaling.curves import Sigmoids
+from curricula.scaling.draws import normals, systematic, uniforms
 from curricula.scaling.laws import Floats, rise
 from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
@@ -75,21 +75,20 @@ class SigmoidPosterior:
         if observed.r0 is not None:
             self._prior = Prior((observed.r0, PROPOSAL.centre[1]), (FIXED, PROPOSAL.width[1]))
 
-    def rough_evidence(self) -> float:
-        """Log evidence under the normal prior, from the first grid alone: to compare points left out."""
-        return self._grid(self._box).total
+    def evidence(self, rounds: int = ROUNDS) -> float:
+        """Log evidence under the normal prior: to compare points left out."""
+        return self._close_in(rounds).total
 
     def draw(self, seed: int) -> SigmoidDraws | None:
         """Weighted draws; None where no rising curve is near the points."""
-        grid = self._close_in()
-        sobol = qmc.Sobol(5, seed=seed).random(DRAWS)
-        share = np.exp(grid.log.ravel() - grid.log.max())
-        bounds = np.cumsum(share)
-        picked = np.searchsorted(bounds / bounds[-1], (np.arange(DRAWS) + sobol[0, 0]) / DRAWS)
-        which, cell, size = np.unravel_index(picked, grid.log.shape)
-        midpoint = grid.midpoints[cell] + (sobol[:, 1] - 0.5) * grid.steps[0]
-        exponent = grid.exponents[cell] + (sobol[:, 2] - 0.5) * grid.steps[1]
-        normals = ndtri(np.clip(sobol[:, 3:], 1e-12, 1 - 1e-12))
+        grid = self._close_in(ROUNDS)
+        uniform = uniforms(DRAWS, 5, seed)
+        picked = systematic(grid.log.ravel(), DRAWS, float(uniform[0, 0]))
+        which, rest = np.divmod(picked, grid.log[0].size)
+        cell, size = np.divmod(rest, len(self._noise.scales))
+        midpoint = grid.midpoints[cell] + (uniform[:, 1] - 0.5) * grid.steps[0]
+        exponent = grid.exponents[cell] + (uniform[:, 2] - 0.5) * grid.steps[1]
+        normal = normals(uniform[:, 3:])
         scale = self._noise.scales[size]
         r0, gain, log_weight = np.empty(DRAWS), np.empty(DRAWS), np.empty(DRAWS)
         for index, (correlation, probability) in enumerate(CORRELATIONS):
@@ -100,7 +99,7 @@ class SigmoidPosterior:
             solved = regress(
                 self._observed.score, columns, self._noise, correlation, scale[mine], self._prior, crossed=False
             )
-            r0[mine], gain[mine] = solved.draw(normals[mine])
+            r0[mine], gain[mine] = solved.draw(normal[mine])
             log_weight[mine] = solved.evidence + np.log(probability) + self._noise.log_prior[size[mine]]
         log_weight += self._log_prior(midpoint, exponent) - grid.log.ravel()[picked] + self._correction(r0, gain)
         evidence = grid.total + float(np.logaddexp.reduce(log_weight)) - np.log(DRAWS)
@@ -118,11 +117,11 @@ class SigmoidPosterior:
         correlation = np.array([rho for rho, _ in CORRELATIONS])[which[alive]]
         return SigmoidDraws(curves, evidence, scale[alive], correlation)
 
-    def _close_in(self) -> _Grid:
+    def _close_in(self, rounds: int) -> _Grid:
         """Grids of ever smaller boxes around the cells that matter."""
         box = self._box
         grid = self._grid(box)
-        for _ in range(ROUNDS - 1):
+        for _ in range(rounds - 1):
             cells = np.logaddexp.reduce(np.logaddexp.reduce(grid.log, axis=0), axis=-1).reshape(CELLS)
             matters = cells > cells.max() - NEGLIGIBLE
             smaller = tuple(
@@ -185,7 +184,7 @@ def _log_normal(values: Floats, prior: Prior, index: int) -> Floats:
     return -0.5 * deviation**2 - np.log(prior.width[index] * np.sqrt(2 * np.pi))
 
 
-def _around(cells: Floats, side: tuple[float, float], count: int) -> tuple[float, float]:
+def _around(cells: npt.NDArray[np.intp], side: tuple[float, float], count: int) -> tuple[float, float]:
     """The side of a box cut to the cells named and one more at each end."""
     step = (side[1] - side[0]) / count
     return side[0] + max(cells[0] - 1, 0) * step, side[0] + min(cells[-1] + 2, count) * step

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from curricula.errors import CurriculaValueError
 from curricula.scaling.noise import Noise
 from curricula.scaling.observations import Observations
-from curricula.scaling.sigmoids import SigmoidPosterior
+from curricula.scaling.sigmoids import ROUNDS, SigmoidPosterior
 
 # At most a quarter of the points, of 8 or more, at up to so many places.
 PART, LEAST, PLACES = 4, 8, 6
@@ -66,11 +66,19 @@ def _start(observed: Observations) -> float:
         return 0.0
     most = len(places) // PART
     candidates = [0.0, *places[np.unique(np.linspace(1, most, min(most, PLACES)).astype(int))]]
-    evidence = np.array([_evidence(observed, start) for start in candidates])
-    evidence[1:] -= RELUCTANCE
-    return float(candidates[int(np.argmax(evidence))])
+    rough = [_evidence(observed, start, rounds=1) for start in candidates]
+    best = candidates[int(np.argmax(rough))]
+    # The first grid is coarse where there is little noise: what it says is said again by one that closed in.
+    if best and _evidence(observed, best) <= _evidence(observed, 0.0):
+        return 0.0
+    return float(best)
 
 
-def _evidence(observed: Observations, start: float) -> float:
+def _evidence(observed: Observations, start: float, rounds: int = ROUNDS) -> float:
     kept = observed.take(_stays(observed, start))
-    return SigmoidPosterior(kept, Noise.of(kept)).rough_evidence()
+    evidence = SigmoidPosterior(kept, Noise.of(kept)).evidence(rounds)
+    if not start:
+        return evidence
+    # Where noise alone may put a point anywhere, leaving points out must not pay.
+    anywhere = min(0.0, evidence / len(kept) - 2)
+    return evidence + (len(observed) - len(kept)) * anywhere - RELUCTANCE

@@ -1,0 +1,29 @@
+"""Quasi-random draws: the same for the same seed, and even, so that few of them make a smooth band."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curricula.scaling.laws import Floats
+
+_EDGE = 1e-12
+
+
+def uniforms(n: int, dimensions: int, seed: int) -> Floats:
+    """Scrambled Sobol points in [0, 1), (n, dimensions); n is a power of 2."""
+    qmc: Any = import_module("scipy.stats.qmc")
+    return np.asarray(qmc.Sobol(dimensions, seed=seed).random(n), float)
+
+
+def normals(uniform: Floats) -> Floats:
+    """Standard normals of the same shape."""
+    special: Any = import_module("scipy.special")
+    return np.asarray(special.ndtri(np.clip(uniform, _EDGE, 1 - _EDGE)), float)
+
+
+def systematic(log_weight: Floats, n: int, offset: float) -> npt.NDArray[np.int64]:
+    """`n` places, each as often as its weight says to within one, (n,) in increasing order."""
+    bounds = np.cumsum(np.exp(log_weight - log_weight.max()))
+    return np.searchsorted(bounds / bounds[-1], (np.arange(n) + offset) / n).astype(np.int64)
