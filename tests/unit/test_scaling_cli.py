@@ -131,7 +131,7 @@ def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> 
     assert (pair["a"], pair["b"], pair["winner"]) == ("fast", "high", "b")
     assert set(found["fits"]) == set(LAWS)
     before, after = (read_early(csv, tmp_path, most) for most in (3500, 9000))
-    assert "<!--  high overtakes at" in before
+    assert "<!--  high overtakes fast at" in before
     assert "overtakes" not in after
 
 

@@ -139,11 +139,12 @@ def verdict(a: str, b: str, made: Comparison) -> list[str]:
 
 def _overtakes(pairs: Sequence[Pair]) -> list[tuple[float, str]]:
     """Where one more likely than not overtakes another."""
-    return [
-        (made.crossing.compute, (a if made.crossing.a >= made.crossing.b else b).label + " overtakes")
-        for a, b, made in pairs
-        if max(made.crossing.a, made.crossing.b) >= 0.5
-    ]
+    found: list[tuple[float, str]] = []
+    for a, b, made in pairs:
+        ahead, behind = (a, b) if made.crossing.a >= made.crossing.b else (b, a)
+        if max(made.crossing.a, made.crossing.b) >= 0.5:
+            found.append((made.crossing.compute, f"{ahead.label} overtakes {behind.label}"))
+    return found
 
 
 def _reach(pairs: Sequence[Pair]) -> float:

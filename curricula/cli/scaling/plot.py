@@ -38,7 +38,7 @@ def draw(
             colour = COLOURS[number % len(COLOURS)]
             ends.append((_draw_one(axes, one, colour, (start, end), 0.85 ** max(len(fits) - 2, 0)), colour, one.label))
             # Beside one another at the right edge.
-            _draw_ceiling(axes, one, colour, 0.99 - 0.014 * number)
+            _draw_ceiling(axes, one, colour, 0.99 - 0.014 * number, lines=len(fits) <= 3)
         limits = axes.get_ylim()
         compute_axis(axes, fits[0].series.axis)
         axes.set(xlim=(start, end), ylim=limits, ylabel=fits[0].series.measure)
@@ -71,12 +71,13 @@ def _draw_one(axes: Any, one: Fitted, colour: str, ends: tuple[float, float], st
     return float(mean[-1])
 
 
-def _draw_ceiling(axes: Any, one: Fitted, colour: str, place: float) -> None:
+def _draw_ceiling(axes: Any, one: Fitted, colour: str, place: float, *, lines: bool) -> None:
     """Draw the asymptote and its interval, at a place along the axis in parts of it; a straight line has none."""
     value, (bottom, top) = one.fit.asymptote, one.fit.interval("asymptote")
     if not np.isfinite(bottom):
         return
-    axes.axhline(value, color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
+    if lines:
+        axes.axhline(value, color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.errorbar(
         [place],
         [value],
