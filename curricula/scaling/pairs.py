@@ -51,9 +51,11 @@ def higher_ceiling(fit_a: ScalingFit, fit_b: ScalingFit, seed: int) -> tuple[flo
     """The probability that each tends to more, over all pairs of curves that have a ceiling; NaN without any."""
     ceilings: list[Floats] = []
     for given in (fit_a, fit_b):
-        bent = next((family for family in given.curves.families if not isinstance(family, Lines)), None)
-        if bent is None:
+        parts = zip(given.curves.families, given.curves.shares, strict=True)
+        bent = [(family, share) for family, share in parts if not isinstance(family, Lines) and share > 0]
+        if not bent:
             return math.nan, math.nan
-        ceilings.append(Curves([bent], [1.0]).sample(CURVES, np.random.default_rng([seed, 11])).ceiling)
+        curves = Curves([family for family, _ in bent], [share for _, share in bent])
+        ceilings.append(curves.sample(CURVES, np.random.default_rng([seed, 11])).ceiling)
     lead = balance(ceilings[0][:, None], ceilings[1])
     return (1 + lead) / 2, (1 - lead) / 2
