@@ -46,7 +46,8 @@ def test_plans_are_made_beside_the_steps_and_resumed(tmp_path: Path, monkeypatch
     rounds, weights, metrics = run(tmp_path / "whole")
     assert metrics["plan/environments"] == 2
     assert metrics["plan/made"] >= 3
-    assert all(name.startswith("curricula") for name in threads)
+    # The last round has no next one to be asked for.
+    assert all(name.startswith("curricula") for name in threads[:-1])
     assert metrics["frontier/plan_share"] + metrics["hard/plan_share"] == pytest.approx(1)
     for step in (5, 10):
         folder = tmp_path / f"from-{step}"
