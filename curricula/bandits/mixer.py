@@ -28,7 +28,8 @@ class Mixer:
     Shares that do not learn are meant for what is trained on, and draws are set so that filters do not change them.
     Shares that are learned are worth per draw, keep rates included, so they are shares of the draws; control then
     holds what is trained on within the floors and caps that the mix declares. Default floors are of the draws: they
-    let nobody vanish, and nothing is paid for groups that are never kept.
+    let nobody vanish, and nothing is paid for groups that are never kept. Shares of a plan are of the draws too; it takes
+    the rule's for environments that it is not for.
 
     Args:
         pool: For the environments and their sizes.
@@ -37,6 +38,7 @@ class Mixer:
     Attributes:
         base: Shape (E,), the mix that corrected rates refer to.
         floors, caps: Shape (E,), bounds of the shares.
+        plan: What decides in the place of the rule, where the mix has it.
 
     Raises:
         ConfigError: Bounds that no shares can meet, quotas without weights, or a rule that cannot be made.
@@ -73,7 +75,8 @@ class Mixer:
             share = "" if fixed is None else f"share {fixed[code]:.3g}, "
             bounds = f"floor {self.floors[code]:.3g}, cap {self.caps[code]:.3g}"
             entries.append(f"{name} {self.base[code]:.3g} ({share}{bounds})")
-        return f"bandit {self._kind[0]}: {', '.join(entries)}"
+        planned = "" if self.plan is None else ", shares planned by scaling curves as soon as there are points"
+        return f"bandit {self._kind[0]}{planned}: {', '.join(entries)}"
 
     def shares(self, costs: Floats, rng: np.random.Generator) -> Floats:
         """Shares of the next draws, shape (E,), of sum 1, given the expected tokens of a rollout, shape (E,)."""

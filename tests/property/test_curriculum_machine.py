@@ -28,6 +28,7 @@ class CurriculumMachine(RuleBasedStateMachine):
                 "expiry": EXPIRY,
                 "candidates": 2,
                 "bandit": {"type": "discounted_thompson" if learned else "size_proportional"},
+                "shares": {"from": "scaling", "every": 2} if learned else "bandit",
             },
             "monitor": {"window": 8},
         }
