@@ -5,7 +5,10 @@ from functools import singledispatch
 import numpy as np
 
 from curricula.scaling.curves import Curves, Family, Lines, PowerLaws, Sigmoids
-from curricula.scaling.laws import Floats
+from curricula.scaling.laws import Floats, distance
+
+# So far before the midpoint, in units of z, a curve is as it is at no compute.
+NEAR = 600.0
 
 
 def steepest(curves: Curves, places: Floats) -> Floats:
@@ -27,16 +30,15 @@ def _steepest(family: Family, low: Floats, high: Floats) -> Floats:
 
 @_steepest.register
 def _(family: Sigmoids, low: Floats, high: Floats) -> Floats:
-    """dR/dC = (A - R0) B u / (C (1 + u)^2), u = (C_mid / C)^B, has one peak, at u = (B + 1) / (B - 1)."""
+    """dR/dC = (A - R0) B s'(z) / C, s the share at z = B log(C / C_mid), has one peak."""
     exponent = family.exponent
-    bent = np.maximum(exponent - 1, 0) / (exponent + 1)
-    peak = family.midpoint * bent ** (1 / exponent)
+    peak = family.midpoint * np.exp(family.steepest(exponent) / exponent)
 
     def slope(compute: Floats) -> Floats:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            u = np.exp(np.minimum(exponent * (np.log(family.midpoint) - np.log(compute)), 600))
-            found = exponent * u / (1 + u) ** 2 / compute
-        start = np.where(exponent > 1, 0.0, np.where(exponent < 1, np.inf, 1 / family.midpoint))
+            found = exponent * family.slope(distance(compute, family.midpoint, exponent)) / compute
+            # At no compute it is what it is a little above: without bound where the exponent is below 1.
+            start = exponent * family.slope(np.full_like(exponent, -NEAR)) * np.exp(NEAR / exponent) / family.midpoint
         return np.where(compute > 0, found, start)
 
     gain = family.asymptote - family.r0

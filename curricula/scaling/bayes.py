@@ -1,10 +1,10 @@
-"""Both laws under one roof: the sigmoid and the straight line, each as probable as the points make it."""
+"""The laws under one roof: each as probable as the points make it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from curricula.scaling.curves import Curves, Family, Lines
+from curricula.scaling.curves import Curves, Exponentials, Family, Gompertz, Lines, Sigmoids
 from curricula.scaling.laws import Floats
 from curricula.scaling.lines import line_posterior
 from curricula.scaling.noise import Noise
@@ -12,9 +12,10 @@ from curricula.scaling.observations import Observations
 from curricula.scaling.regression import regress
 from curricula.scaling.sigmoids import PROPOSAL, SigmoidPosterior
 
-# Probability of the sigmoid before the points are seen.
-SIGMOID = 0.85
-# A curve that falls obeys neither law: that it falls on and that it stays are taken as equally probable.
+# Probabilities before the points are seen. The laws beside the sigmoid keep a band honest where it is none.
+LAWS: tuple[tuple[type[Sigmoids], float], ...] = ((Sigmoids, 0.6), (Exponentials, 0.125), (Gompertz, 0.125))
+LINE = 0.15
+# A curve that falls obeys no law: that it falls on and that it stays are taken as equally probable.
 STAYS = 0.5
 
 
@@ -23,8 +24,9 @@ class Average:
     """The model average.
 
     Attributes:
-        curves: draws of both laws.
+        curves: draws of all laws, those of the sigmoid first.
         sigmoid: the posterior probability of the sigmoid.
+        bounded: the posterior probability of any law that has a ceiling, the sigmoid's among them.
         noise: posterior mean of one point's standard deviation, in units of the score.
         correlation: posterior mean of the correlation of neighbours.
         rises: posterior probability that the straight line rises.
@@ -33,6 +35,7 @@ class Average:
 
     curves: Curves
     sigmoid: float
+    bounded: float
     noise: float
     correlation: float
     rises: float
@@ -40,28 +43,39 @@ class Average:
 
 
 def average(observed: Observations, seed: int) -> Average:
-    """Posterior of both laws."""
+    """Posterior of all laws."""
     noise = Noise.of(observed)
     above = observed.take(observed.compute > 0)
-    lines, line_evidence, line_scale = line_posterior(above, Noise.of(above), seed + 1)
-    drawn = SigmoidPosterior(observed, noise).draw(seed)
+    lines, line_evidence, line_scale, line_correlation = line_posterior(above, Noise.of(above), seed)
+    start = _start_evidence(observed)
+    families: list[Family] = []
+    log_odds, scales, correlations = [line_evidence + start + np.log(LINE)], [line_scale], [line_correlation]
+    sigmoid_drawn = False
+    for law, probability in LAWS:
+        drawn = SigmoidPosterior(observed, noise, law).draw(seed)
+        if drawn is None:
+            continue
+        sigmoid_drawn |= law is Sigmoids
+        families.append(drawn.curves)
+        log_odds.append(drawn.evidence + np.log(probability))
+        scales.append(float(drawn.curves.weight @ drawn.scale))
+        correlations.append(float(drawn.curves.weight @ drawn.correlation))
+    share = np.exp(np.array(log_odds) - np.logaddexp.reduce(log_odds))
+    families.append(lines)
+    shares = [*map(float, share[1:]), float(share[0])]
+    sigmoid, bounded = shares[0] if sigmoid_drawn else 0.0, 1 - shares[-1]
     rises = float((lines.slope > 0).mean())
-    slope = (float(lines.slope.mean()), float(lines.slope.std()))
-    families: list[Family] = [lines]
-    shares, probability, scale, correlation = [1.0], 0.0, line_scale, 0.0
-    if drawn is not None:
-        odds = drawn.evidence - _start_evidence(observed) - line_evidence + np.log(SIGMOID / (1 - SIGMOID))
-        probability = float(1 / (1 + np.exp(-np.clip(odds, -50, 50))))
-        families.insert(0, drawn.curves)
-        shares = [probability, 1 - probability]
-        weight = drawn.curves.weight
-        scale = probability * float(weight @ drawn.scale) + (1 - probability) * line_scale
-        correlation = float(weight @ drawn.correlation)
     if rises < 0.05:
         families.append(_levels(above, lines))
-        shares = [*(share * (1 - STAYS) for share in shares), STAYS]
+        shares = [*(part * (1 - STAYS) for part in shares), STAYS]
     return Average(
-        Curves(families, shares), probability, scale * float(np.median(noise.unit)), correlation, rises, slope
+        curves=Curves(families, shares),
+        sigmoid=sigmoid,
+        bounded=bounded,
+        noise=float(share @ scales) * float(np.median(noise.unit)),
+        correlation=float(share @ correlations),
+        rises=rises,
+        slope=(float(lines.slope.mean()), float(lines.slope.std())),
     )
 
 

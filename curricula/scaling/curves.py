@@ -7,7 +7,9 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from curricula.scaling.laws import Floats, power_law, sigmoid
+from curricula.scaling.laws import Floats, distance, power_law
+
+LN2 = float(np.log(2))
 
 
 class Family(Protocol):
@@ -44,7 +46,11 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class Sigmoids(_Rows):
-    """Curves of ScaleRL's law (`laws.sigmoid`); every field has one entry a curve, weights sum to 1."""
+    """Curves of ScaleRL's law (`laws.sigmoid`); every field has one entry a curve, weights sum to 1.
+
+    The share of the gain that is made is a function of z = exponent · log(compute / midpoint), 1/2 at 0. Laws that
+    derive from this one have another such function.
+    """
 
     asymptote: Floats
     exponent: Floats
@@ -58,7 +64,86 @@ class Sigmoids(_Rows):
 
     def at(self, compute: Floats) -> Floats:
         """Scores at `compute` (m,): (m, n)."""
-        return sigmoid(np.asarray(compute)[:, None], self.asymptote, self.exponent, self.midpoint, self.r0)
+        share = self.share(distance(np.asarray(compute)[:, None], self.midpoint, self.exponent))
+        return self.r0 + (self.asymptote - self.r0) * share
+
+    @staticmethod
+    def share(z: Floats) -> Floats:
+        """Of the gain, at `z`."""
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(-z))
+
+    @staticmethod
+    def inverse(share: Floats) -> Floats:
+        """The `z` at which `share` is made."""
+        return np.log(share) - np.log1p(-share)
+
+    @staticmethod
+    def slope(z: Floats) -> Floats:
+        """The derivative of `share`."""
+        with np.errstate(over="ignore"):
+            return 1 / (2 + np.exp(z) + np.exp(-z))
+
+    @staticmethod
+    def steepest(exponent: Floats) -> Floats:
+        """The `z` at which a curve rises most for a unit of compute; minus infinity where that is at none."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(exponent - 1, 0)) - np.log(exponent + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Exponentials(Sigmoids):
+    """Curves that slow down faster than a sigmoid: a share of 1 − 2^(−(C / C_mid)^B), Weibull's law."""
+
+    @staticmethod
+    def share(z: Floats) -> Floats:
+        """Of the gain, at `z`."""
+        with np.errstate(over="ignore"):
+            return -np.expm1(-LN2 * np.exp(z))
+
+    @staticmethod
+    def inverse(share: Floats) -> Floats:
+        """The `z` at which `share` is made."""
+        return np.log(-np.log1p(-share) / LN2)
+
+    @staticmethod
+    def slope(z: Floats) -> Floats:
+        """The derivative of `share`."""
+        with np.errstate(over="ignore"):
+            return LN2 * np.exp(np.minimum(z, 700) - LN2 * np.exp(z))
+
+    @staticmethod
+    def steepest(exponent: Floats) -> Floats:
+        """The `z` at which a curve rises most for a unit of compute; minus infinity where that is at none."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(exponent - 1, 0)) - np.log(exponent * LN2)
+
+
+@dataclass(frozen=True, slots=True)
+class Gompertz(Sigmoids):
+    """Curves that start later than a sigmoid and slow down like it: a share of 2^(−(C_mid / C)^B), Gompertz's law."""
+
+    @staticmethod
+    def share(z: Floats) -> Floats:
+        """Of the gain, at `z`."""
+        with np.errstate(over="ignore"):
+            return np.exp(-LN2 * np.exp(-z))
+
+    @staticmethod
+    def inverse(share: Floats) -> Floats:
+        """The `z` at which `share` is made."""
+        return -np.log(-np.log(share) / LN2)
+
+    @staticmethod
+    def slope(z: Floats) -> Floats:
+        """The derivative of `share`."""
+        with np.errstate(over="ignore"):
+            return LN2 * np.exp(np.minimum(-z, 700) - LN2 * np.exp(-z))
+
+    @staticmethod
+    def steepest(exponent: Floats) -> Floats:
+        """The `z` at which a curve rises most for a unit of compute."""
+        return np.log(exponent * LN2) - np.log(exponent + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,16 @@ def fit(
 
     The methods:
 
-    - `bayes`: a model average. With prior probability .85 ScaleRL's sigmoid (2510.13786),
-      R0 + (A − R0) / (1 + (C_mid / C)^B): A ~ Beta(3, 2), R0 flat on [0, A],
-      log B ~ Normal(log 1.5, .5), log C_mid flat from a tenth of the first compute to the last one, then as
-      C_mid^−.4 up to ten times the last. With .15 a straight line in log compute, cut at 0 and 1: level in the middle
-      ~ Normal(.5, .4), slope for each e-fold ~ Normal(0, .1). Noise is normal; where no standard errors are given its
-      size is log-normal about .012 with a log standard deviation of 1, else it is those times a factor about 1.1
-      (.35); neighbours' deviations are correlated by 0, .3, .6 or .85 with probabilities .55, .2, .15, .1.
+    - `bayes`: a model average. With prior probability .6 ScaleRL's sigmoid (2510.13786),
+      R0 + (A − R0) / (1 + (C_mid / C)^B); with .125 each R0 + (A − R0)(1 − 2^(−(C / C_mid)^B)), which slows down faster
+      (Weibull), and R0 + (A − R0) 2^(−(C_mid / C)^B), which starts later (Gompertz): they keep the band honest where
+      the law is not quite a sigmoid. Of all three A ~ Beta(3, 2), R0 flat on [0, A], log B ~ Normal(log 1.5, .5),
+      log C_mid flat from a tenth of the first compute to the last one, then as C_mid^−.4 up to ten times the last.
+      With .15 a straight line in log compute, cut at 0 and 1: level in the middle ~ Normal(.5, .4), slope for each
+      e-fold ~ Normal(0, .1). Noise is normal; where no standard errors are given its size is log-normal about .012
+      with a log standard deviation of .6, else it is those times a factor about 1.1 (.35); neighbours' deviations are
+      correlated by 0, .3, .6 or .85 with probabilities .55, .2, .15, .1. Parameters are the sigmoid's, given that it
+      is one; forecasts average over all.
     - `grid`: the paper's procedure; see `searches.paper_grid`.
     - `power_law`: A − D / C^B by least squares, the paper's foil.
     - `log_linear`: the straight line alone.
@@ -73,10 +76,17 @@ def fit(
         return _bayes(observed, start, seed)
     if method == "log_linear":
         above = observed.take(observed.compute > 0)
-        lines, _, scale = line_posterior(above, Noise.of(above), seed)
+        lines, _, scale, _ = line_posterior(above, Noise.of(above), seed)
         size = scale * float(np.median(Noise.of(above).unit))
         return ScalingFit(
-            method, observed, Curves([lines], [1.0]), sigmoid=0.0, noise=size, start=start, notes=observed.notes
+            method,
+            observed,
+            Curves([lines], [1.0]),
+            sigmoid=0.0,
+            bounded=0.0,
+            noise=size,
+            start=start,
+            notes=observed.notes,
         )
     curves, best = paper_grid(observed) if method == "grid" else power_search(observed)
     reasons: dict[str, str] = {}
@@ -101,6 +111,7 @@ def _bayes(observed: Observations, start: float, seed: int) -> ScalingFit:
         observed,
         found.curves,
         sigmoid=found.sigmoid,
+        bounded=found.bounded,
         noise=found.noise,
         correlation=found.correlation,
         start=start,

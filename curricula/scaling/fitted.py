@@ -26,6 +26,7 @@ class ScalingFit:
         curves: the candidates with their weights.
         best: the one curve that is the point estimate; None where that is the mean over candidates.
         sigmoid: the probability that the law is the sigmoid.
+        bounded: the probability that it has a ceiling: that it is the sigmoid or one that bends as well.
         noise: one point's standard deviation, in units of the score; NaN where it was not estimated.
         correlation: of neighbouring points' deviations; NaN where it was not estimated.
         start: the compute below which points were left out, 0 where none were.
@@ -38,6 +39,7 @@ class ScalingFit:
     curves: Curves
     best: Family | None = None
     sigmoid: float = 1.0
+    bounded: float = 1.0
     noise: float = math.nan
     correlation: float = math.nan
     start: float = 0.0
@@ -114,6 +116,7 @@ class ScalingFit:
             "intervals": {name: [_json(end) for end in self.interval(name)] for name in PARAMETERS},
             "level": LEVEL,
             "sigmoid": self.sigmoid,
+            "bounded": self.bounded,
             "noise": _json(self.noise),
             "correlation": _json(self.correlation),
             "points": len(self.observed),

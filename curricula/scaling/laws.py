@@ -6,15 +6,20 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
+def distance(compute: npt.ArrayLike, midpoint: npt.ArrayLike, exponent: npt.ArrayLike) -> Floats:
+    """The argument of a law, exponent · log(compute / midpoint): minus infinity at no compute."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(exponent, float) * (np.log(np.asarray(compute, float)) - np.log(np.asarray(midpoint, float)))
+
+
 def rise(compute: npt.ArrayLike, midpoint: npt.ArrayLike, exponent: npt.ArrayLike) -> Floats:
     """Share of the gain that is made at `compute`, 1 / (1 + (midpoint / compute)^exponent); 0 at no compute.
 
     >>> rise([0, 100, 1e9], 100, 1.5).round(3).tolist()
     [0.0, 0.5, 1.0]
     """
-    with np.errstate(divide="ignore", over="ignore"):
-        distance = np.log(np.asarray(midpoint, float)) - np.log(np.asarray(compute, float))
-        return 1 / (1 + np.exp(np.asarray(exponent, float) * distance))
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-distance(compute, midpoint, exponent)))
 
 
 def sigmoid(

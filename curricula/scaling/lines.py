@@ -13,8 +13,8 @@ PRIOR = Prior((0.5, 0.0), (0.4, 0.1))
 DRAWS = 1024
 
 
-def line_posterior(observed: Observations, noise: Noise, seed: int) -> tuple[Lines, float, float]:
-    """Draws of equal weight, the log evidence, and the mean scale of noise, from points above no compute."""
+def line_posterior(observed: Observations, noise: Noise, seed: int) -> tuple[Lines, float, float, float]:
+    """Draws of equal weight, log evidence, mean scale and correlation of noise, from points above no compute."""
     logs = np.log(observed.compute)
     centre = float(logs.mean())
     solved = [
@@ -35,4 +35,5 @@ def line_posterior(observed: Observations, noise: Noise, seed: int) -> tuple[Lin
         level[mine], slope[mine] = drawn.draw(normal[mine])
     weight = np.full(DRAWS, 1 / DRAWS)
     curves = Lines(weight=weight, level=level, slope=slope, centre=np.full(DRAWS, np.exp(centre)))
-    return curves, evidence, float(noise.scales[size].mean())
+    correlations = np.array([correlation for correlation, _ in CORRELATIONS])
+    return curves, evidence, float(noise.scales[size].mean()), float(correlations[which].mean())

@@ -30,7 +30,7 @@ def _reach(family: Family, score: float, start: float) -> Floats:
 def _(family: Sigmoids, score: float, start: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         made = (score - family.r0) / (family.asymptote - family.r0)
-        at = family.midpoint * (made / (1 - made)) ** (1 / family.exponent)
+        at = family.midpoint * np.exp(family.inverse(made) / family.exponent)
     return np.where(family.r0 >= score, 0.0, np.where(family.asymptote > score, at, np.inf))
 
 

@@ -25,7 +25,7 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
         )
     slope, error = found.slope
     if found.rises < 1 - SURE:
-        said["falling"] = "scores fall with compute: neither law does, so a forecast only spans falling on and staying"
+        said["falling"] = "scores fall with compute: no law here does, so a forecast only spans falling on and staying"
     elif found.rises < SURE:
         said["flat"] = f"no rise is told from noise: {slope:+.3g} ± {error:.2g} for each e-fold of compute"
     if observed.r0 is not None and observed.score.mean() < observed.r0 - max(2 * found.noise, 0.01):
@@ -34,8 +34,13 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
     if found.noise > 0.5 * moved and "flat" not in said:
         said["noisy"] = f"a point's noise of {found.noise:.2g} is more than half of the {moved:.2g} that scores moved"
     ceiling, start = _interval(found, "asymptote"), _interval(found, "r0")
-    if ceiling is None or found.sigmoid < BENT or ceiling[1] - ceiling[0] > WIDE * max(1 - observed.score.max(), 0.05):
+    if ceiling is None or found.bounded < BENT or ceiling[1] - ceiling[0] > WIDE * max(1 - observed.score.max(), 0.05):
         said["no_bend"] = _no_bend(found, ceiling)
+    elif found.sigmoid < 1 - BENT:
+        said["other_law"] = (
+            f"a curve that bends otherwise fits better (probability of the sigmoid {found.sigmoid:.2f}): "
+            "forecasts heed it, the parameters are the sigmoid's"
+        )
     if start is not None and start[1] - start[0] > max(BEFORE, 8 * found.noise):
         said["saturated"] = "most of the rise may lie before the first point: r0, midpoint and exponent are the prior's"
     return said
@@ -50,6 +55,6 @@ def _interval(found: Average, name: str) -> tuple[float, float] | None:
 
 
 def _no_bend(found: Average, ceiling: tuple[float, float] | None) -> str:
-    if ceiling is None or found.sigmoid < BENT:
-        return f"a bend is not told from a straight line in log compute (probability {found.sigmoid:.2f}): no ceiling"
+    if ceiling is None or found.bounded < BENT:
+        return f"a bend is not told from a straight line in log compute (probability {found.bounded:.2f}): no ceiling"
     return f"the ceiling may be anywhere in [{ceiling[0]:.2f}, {ceiling[1]:.2f}]: no bend that would tell it"

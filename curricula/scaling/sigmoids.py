@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from curricula.scaling.curves import Sigmoids
 from curricula.scaling.draws import normals, systematic, uniforms
-from curricula.scaling.laws import Floats, rise
+from curricula.scaling.laws import Floats
 from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
 from curricula.scaling.regression import Prior, regress
@@ -61,10 +61,11 @@ class SigmoidPosterior:
     Args:
         observed: The points.
         noise: Their noise.
+        law: The sigmoid, or one that derives from it.
     """
 
-    def __init__(self, observed: Observations, noise: Noise) -> None:
-        self._observed, self._noise = observed, noise
+    def __init__(self, observed: Observations, noise: Noise, law: type[Sigmoids] = Sigmoids) -> None:
+        self._observed, self._noise, self._law = observed, noise, law
         seen = np.log(observed.positive)
         self._end = float(seen.max())
         self._box = (
@@ -95,7 +96,7 @@ class SigmoidPosterior:
             mine = np.flatnonzero(which == index)
             if not len(mine):
                 continue
-            columns = rise(self._observed.compute[:, None], np.exp(midpoint[mine]), np.exp(exponent[mine]))
+            columns = self._shares(midpoint[mine], exponent[mine])
             solved = regress(
                 self._observed.score, columns, self._noise, correlation, scale[mine], self._prior, crossed=False
             )
@@ -107,7 +108,7 @@ class SigmoidPosterior:
         if not alive.any():
             return None
         weight = np.exp(log_weight[alive] - log_weight[alive].max())
-        curves = Sigmoids(
+        curves = self._law(
             weight=weight / weight.sum(),
             asymptote=(r0 + gain)[alive],
             exponent=np.exp(exponent[alive]),
@@ -137,7 +138,7 @@ class SigmoidPosterior:
         edges = [np.linspace(low, high, count + 1) for (low, high), count in zip(box, CELLS, strict=True)]
         middles = [(axis[1:] + axis[:-1]) / 2 for axis in edges]
         midpoints, exponents = (axis.ravel() for axis in np.meshgrid(*middles, indexing="ij"))
-        columns = rise(self._observed.compute[:, None], np.exp(midpoints), np.exp(exponents))
+        columns = self._shares(midpoints, exponents)
         log = np.stack(
             [
                 regress(
@@ -155,6 +156,12 @@ class SigmoidPosterior:
         )
         log += self._log_prior(midpoints, exponents)[:, None] + self._noise.log_prior
         return _Grid(midpoints, exponents, (edges[0][1] - edges[0][0], edges[1][1] - edges[1][0]), log)
+
+    def _shares(self, midpoint: Floats, exponent: Floats) -> Floats:
+        """Shares of the gain at every point (n) for each pair of logs (g): (n, g)."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._observed.compute)[:, None]
+        return self._law.share(np.exp(exponent) * (logs - midpoint))
 
     def _log_prior(self, midpoint: Floats, exponent: Floats) -> Floats:
         """Of log C_mid and log B; minus infinity outside of the box."""

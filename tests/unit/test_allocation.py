@@ -11,7 +11,7 @@ from curricula.allocation.gains import Gains, hull
 from curricula.allocation.slopes import steepest
 from curricula.errors import CurriculaValueError
 from curricula.scaling import ScalingFit, fit
-from curricula.scaling.curves import Curves, Lines, PowerLaws, Sigmoids
+from curricula.scaling.curves import Curves, Exponentials, Gompertz, Lines, PowerLaws, Sigmoids
 from curricula.scaling.laws import Floats, sigmoid
 
 CELLS = {2: 4000, 3: 300, 4: 90}
@@ -199,15 +199,24 @@ def test_what_it_says():
 @pytest.mark.parametrize(
     "curves",
     [
-        Sigmoids(
-            *np.array(
-                [[0.2] * 5, [0.9, 0.3, 0.5, 0.2, 0.8], [0.4, 1, 3, 2, 1.4], [3, 30, 9, 20, 1], [0, 0.1, 0.5, 0.4, 0]]
+        *(
+            law(
+                *np.array(
+                    [
+                        [0.2] * 5,
+                        [0.9, 0.3, 0.5, 0.2, 0.8],
+                        [0.4, 1, 3, 2, 1.4],
+                        [3, 30, 9, 20, 1],
+                        [0, 0.1, 0.5, 0.4, 0],
+                    ]
+                )
             )
+            for law in (Sigmoids, Exponentials, Gompertz)
         ),
         Lines(*np.array([[0.2] * 5, [0.5, 0.1, 0.9, 0.5, -0.2], [0.2, 0.1, 0.3, -0.2, 0.1], [5.0] * 5])),
         PowerLaws(*np.array([[0.5] * 2, [0.9, 0.4], [0.5, 1.5], [1, 8.0]])),
     ],
-    ids=["sigmoids", "lines", "power_laws"],
+    ids=["sigmoids", "exponentials", "gompertz", "lines", "power_laws"],
 )
 def test_no_curve_is_steeper_than_it_is_said_to_be(curves):
     places = np.geomspace(0.01, 200, 40)

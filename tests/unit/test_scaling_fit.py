@@ -8,6 +8,7 @@ import pytest
 
 from curricula.errors import CurriculaValueError
 from curricula.scaling import ScalingFit, evaluation_noise, fit
+from curricula.scaling.curves import Exponentials, Gompertz, Sigmoids
 from curricula.scaling.laws import sigmoid
 
 COMPUTE = np.linspace(500, 6000, 25)
@@ -287,3 +288,28 @@ class TestFoils:
         found = fit(COMPUTE, noisy(0.003, truth=score), method="log_linear", skip=None)
         assert found.predict(24_000)[0] == pytest.approx(0.05 * np.log(24_000), abs=0.02)
         assert math.isnan(found.asymptote)
+
+
+class TestLaws:
+    @pytest.mark.parametrize("law", [Sigmoids, Exponentials, Gompertz])
+    def test_share_inverse_slope_and_peak_agree(self, law):
+        z = np.linspace(-4, 2, 200)
+        share = law.share(z)
+        assert law.share(np.zeros(1)) == pytest.approx(0.5)
+        assert law.inverse(share) == pytest.approx(z, abs=1e-6)
+        assert np.gradient(share, z)[1:-1] == pytest.approx(law.slope(z)[1:-1], abs=1e-3)
+        assert law.share(np.array([-np.inf, 800])) == pytest.approx([0, 1])
+        exponent = np.array([1.5, 2.5])
+        compute = np.geomspace(0.01, 10, 20_000)
+        rate = exponent * law.slope(exponent * np.log(compute)[:, None]) / compute[:, None]
+        steepest = np.exp(law.steepest(exponent) / exponent)
+        assert compute[rate.argmax(axis=0)] == pytest.approx(steepest, rel=1e-3)
+
+    def test_a_curve_that_is_no_sigmoid_is_told_from_one(self):
+        compute = np.linspace(300, 8000, 60)
+        score = 0.2 + 0.5 * (1 - 2 ** -((compute / 1500) ** 1.3))
+        found = fit(compute, noisy(0.003, truth=score), skip=None)
+        assert found.sigmoid < 0.1 < 0.9 < found.bounded
+        assert "other_law" in found.reasons
+        _, low, high = found.predict(20_000)
+        assert low <= 0.7 <= high
