@@ -28,8 +28,8 @@ class Mixer:
     Shares that do not learn are meant for what is trained on, and draws are set so that filters do not change them.
     Shares that are learned are worth per draw, keep rates included, so they are shares of the draws; control then
     holds what is trained on within the floors and caps that the mix declares. Default floors are of the draws: they
-    let nobody vanish, and nothing is paid for groups that are never kept. Shares of a plan are of the draws too; it takes
-    the rule's for environments that it is not for.
+    let nobody vanish, and nothing is paid for groups that are never kept. Shares of a plan are of the draws too; what
+    it is not for is the rule's.
 
     Args:
         pool: For the environments and their sizes.

@@ -32,8 +32,9 @@ class Comparison:
         asymptotes: of the fits.
         exponents: of the fits; where the rule went by them, of the refits with `shared` as asymptote.
         shared: the mean asymptote of the refits; NaN where there were none.
-        higher: the probability that each has the higher ceiling, given that both laws are the sigmoid.
-        sigmoid: the probability that they are, of each.
+        higher: the probability that each has the higher ceiling, given that both have one.
+        bounded: the probability that they have, of each.
+        sigmoid: the probability that the law of each is the sigmoid.
         target: a score.
         first: the probability that each gets to the target first; what they sum to below 1, that none ever does.
         reached: the compute at which each gets to it, the median; infinite where that is never.
@@ -47,6 +48,7 @@ class Comparison:
     exponents: tuple[float, float]
     shared: float
     higher: tuple[float, float]
+    bounded: tuple[float, float]
     sigmoid: tuple[float, float]
     target: float
     first: tuple[float, float]
@@ -64,9 +66,9 @@ def compare(fit_a: ScalingFit, fit_b: ScalingFit, *, target: float | None = None
 
     The paper's rule (ScaleRL, 2510.13786): the larger asymptote wins; where they are within .02, both are refitted by
     least squares with the mean asymptote, and the larger exponent wins. It takes no account of what is not known. The
-    probabilities do: they are over pairs of curves, one of each fit's posterior, drawn independently. A ceiling is only
-    one of a sigmoid, as a straight line goes on to 1: its probability is given the sigmoid for both, and `sigmoid` says
-    how much that is to suppose. How reliable it is: tests/benchmarks/scaling_pairs.py.
+    probabilities do: they are over pairs of curves, one of each fit's posterior, drawn independently. A straight
+    line goes on to 1, which is no ceiling: the probability of the higher one is given that both curves bend, and
+    `bounded` says how much that is to suppose. How reliable it is: tests/benchmarks/scaling_pairs.py.
 
     Args:
         fit_a: of the one recipe, as `fit` returns it.
@@ -121,6 +123,7 @@ def compare(fit_a: ScalingFit, fit_b: ScalingFit, *, target: float | None = None
         exponents=exponents,
         shared=shared,
         higher=higher,
+        bounded=(fit_a.bounded, fit_b.bounded),
         sigmoid=(fit_a.sigmoid, fit_b.sigmoid),
         target=target,
         first=((ever + lead) / 2, (ever - lead) / 2),

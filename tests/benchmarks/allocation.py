@@ -112,7 +112,7 @@ def main() -> None:
     for name, part in found["against"].items():
         low, high = part["limits"]
         print(
-            f"expected - {name:13} {part['difference']:+.3f} [{low:+.3f}, {high:+.3f}], {part['ratio']:.2f} times in all"
+            f"expected - {name:13} {part['difference']:+.3f} [{low:+.3f}, {high:+.3f}], {part['ratio']:.2f} in all"
             f", behind in {part['behind']:.0%} of problems"
         )
     if given.json is not None:
