@@ -30,7 +30,7 @@ def fits_table(fits: Sequence[Fitted]) -> Table:
             ("R0", figure(fit.r0), *map(figure, fit.interval("r0"))),
         ]
         if fit.method == "bayes":
-            rows.append(("probability of a bend", f"{fit.sigmoid:.2f}", "", ""))
+            rows.append(("probability of a bend", f"{fit.bounded:.2f}", "", ""))
         rows = [row for row in rows if row[1] != "-"]
         if math.isfinite(fit.noise):
             rows.append(("noise of a point", figure(fit.noise), "", ""))
