@@ -143,3 +143,15 @@ def test_what_is_not_simulated_is_named() -> None:
     named = {"environments": {"a": {"weight": 2.0}}, "trainer": {"num_generations": 4}}
     own = {"curriculum": {"predictor": {"type": "hashed_text"}, "filters": [{"type": "pass_rate_cap"}]}}
     assert left_out(CurriculumConfig.model_validate(named | own)) == []
+
+
+def test_a_plan_is_simulated(tmp_path: Path) -> None:
+    file = tmp_path / "mix.yaml"
+    few = ("--seeds", "1", "--steps", "50", "--world", "skewed", "--prompts", "300", "--out", str(tmp_path / "out"))
+    found: list[dict[str, Any]] = []
+    for shares in ("bandit", "scaling"):
+        file.write_text(f"curriculum: {{bandit: equal, shares: {{from: {shares}, every: 5}}}}", encoding="utf-8")
+        found.append(json.loads(inputs_cli.call("simulate", str(file), *few, "--json")))
+    by_bandit, planned = ([e["share_drawn"]["mix"] for e in run["environments"].values()] for run in found)
+    assert max(planned) > max(by_bandit) + 0.1
+    assert not any("Not simulated" in note for note in found[1]["notes"])
