@@ -13,7 +13,7 @@ from curricula.scaling.regression import regress
 from curricula.scaling.sigmoids import PROPOSAL, SigmoidPosterior
 
 # Probabilities before the points are seen. The laws beside the sigmoid keep a band honest where it is none.
-LAWS: tuple[tuple[type[Sigmoids], float], ...] = ((Sigmoids, 0.75), (Exponentials, 0.05), (Gompertz, 0.05))
+LAWS: tuple[tuple[type[Sigmoids], float], ...] = ((Sigmoids, 0.8), (Exponentials, 0.025), (Gompertz, 0.025))
 LINE = 0.15
 # A curve that falls obeys no law: that it falls on and that it stays are taken as equally probable.
 STAYS = 0.5

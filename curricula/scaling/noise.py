@@ -9,7 +9,7 @@ from curricula.scaling.laws import Floats
 from curricula.scaling.observations import Observations
 
 # Correlation of neighbouring points' deviations, with its probability beforehand: checkpoints share their past.
-CORRELATIONS = ((0.0, 0.65), (0.3, 0.2), (0.6, 0.1), (0.85, 0.05))
+CORRELATIONS = ((0.0, 0.75), (0.3, 0.15), (0.6, 0.07), (0.85, 0.03))
 # Where no standard errors are given, the deviations' size: log-normal about .01. Where they are, a factor on them.
 SIZE = (np.log(0.01), 0.6)
 SIZES = np.geomspace(0.0005, 0.3, 22)

@@ -16,8 +16,8 @@ from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
 from curricula.scaling.regression import Prior, regress
 
-# log B ~ Normal(log 1.5, .5); log C_mid flat a decade either side of what was seen, decaying as C_mid^−.4 beyond it.
-EXPONENT = (np.log(1.5), 0.5)
+# log B ~ Normal(log 1.5, .45); log C_mid flat a decade either side of what was seen, decaying as C_mid^−.4 beyond it.
+EXPONENT = (np.log(1.5), 0.45)
 WIDEST = 3.0
 DECADE = np.log(10)
 DECAY = 0.4

@@ -7,7 +7,6 @@ import pytest
 import scaling_curves
 import scaling_laws
 
-
 pytestmark = pytest.mark.slow
 
 
