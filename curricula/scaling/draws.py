@@ -27,3 +27,9 @@ def systematic(log_weight: Floats, n: int, offset: float) -> npt.NDArray[np.int6
     """`n` places, each as often as its weight says to within one, (n,) in increasing order."""
     bounds = np.cumsum(np.exp(log_weight - log_weight.max()))
     return np.searchsorted(bounds / bounds[-1], (np.arange(n) + offset) / n).astype(np.int64)
+
+
+def log_sum(log: Floats) -> float:
+    """Log of the sum of exponentials of all entries."""
+    most = float(log.max())
+    return most + float(np.log(np.exp(log - most).sum()))

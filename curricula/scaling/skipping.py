@@ -4,6 +4,7 @@ The first steps of a run obey other laws (warm-up, learning the format of an ans
 the first 1,500 of 16,000 GPU-hours by eye; here it is a comparison of evidence.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from curricula.errors import CurriculaValueError
 from curricula.scaling.noise import Noise
 from curricula.scaling.observations import Observations
-from curricula.scaling.sigmoids import ROUNDS, SigmoidPosterior
+from curricula.scaling.sigmoids import SigmoidPosterior
 
 # At most a quarter of the points, of 8 or more, at up to so many places.
 PART, LEAST, PLACES = 4, 8, 6
@@ -66,17 +67,17 @@ def _start(observed: Observations) -> float:
         return 0.0
     most = len(places) // PART
     candidates = [0.0, *places[np.unique(np.linspace(1, most, min(most, PLACES)).astype(int))]]
-    rough = [_evidence(observed, start, rounds=1) for start in candidates]
+    rough = [_evidence(observed, start, SigmoidPosterior.rough_evidence) for start in candidates]
     best = candidates[int(np.argmax(rough))]
-    # The first grid is coarse where there is little noise: what it says is said again by one that closed in.
-    if best and _evidence(observed, best) <= _evidence(observed, 0.0):
+    if not best:
         return 0.0
-    return float(best)
+    closer = [_evidence(observed, start, SigmoidPosterior.evidence) for start in (0.0, best)]
+    return float(best) if closer[1] > closer[0] else 0.0
 
 
-def _evidence(observed: Observations, start: float, rounds: int = ROUNDS) -> float:
+def _evidence(observed: Observations, start: float, measure: Callable[[SigmoidPosterior], float]) -> float:
     kept = observed.take(_stays(observed, start))
-    evidence = SigmoidPosterior(kept, Noise.of(kept)).evidence(rounds)
+    evidence = measure(SigmoidPosterior(kept, Noise.of(kept)))
     if not start:
         return evidence
     # Where noise alone may put a point anywhere, leaving points out must not pay.
