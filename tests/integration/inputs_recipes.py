@@ -9,7 +9,7 @@ from inputs_mix import load
 from trl import GRPOTrainer, RLOOTrainer
 
 from curricula_trl import CurriculumSampler
-from curricula_trl.launch import check
+from curricula_trl.arguments import check_arguments_of as check
 
 
 def attach(folder: Path, config: Any, cls: type = GRPOTrainer, **arguments: Any) -> CurriculumSampler:

@@ -11,7 +11,7 @@ from trl import GRPOConfig, RLOOTrainer
 from curricula import ConfigError, CurriculaValueError, CurriculumConfig, load_mix
 from curricula.config import RecipeConfig, SelectionConfig, as_config
 from curricula_trl import CurriculumSampler, recipe
-from curricula_trl.launch import check
+from curricula_trl.arguments import check_arguments_of as check
 from curricula_trl.recipes import Finish
 
 GOLDEN = {
