@@ -165,6 +165,7 @@ class CurriculumSampler(Sampler[int]):
                 # Attached before: what it knows of these prompts goes on, and other prompts are refused.
                 curriculum.load_state_dict(self._curriculum.state_dict())
 
+        ranks.from_main(lambda: _check_server(trainer))
         ranks.agree("size of the data set", len(rows))
         ranks.from_main(build)
         if self.config.recipe.fp32_head:
@@ -335,6 +336,13 @@ def detach(trainer: Any) -> None:
     if sampler is None:
         raise CurriculaRuntimeError(f"detach: this {type(trainer).__name__} has no curriculum")
     sampler.detach()
+
+
+def _check_server(trainer: Any) -> None:
+    if getattr(trainer, "use_vllm", False):
+        from curricula_vllm.same_model import check_same_model
+
+        check_same_model(trainer)
 
 
 def _with_curriculum(original: type) -> type:

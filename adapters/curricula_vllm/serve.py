@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from importlib import metadata
 
-from curricula.errors import CurriculaValueError
+from curricula.errors import CurriculaError, CurriculaValueError, described
 from curricula.versions import require
 from curricula_vllm.plugin import FP32_HEAD, PARENT, fp32_head_is_asked
 
@@ -104,7 +104,11 @@ def end_with(parent: int, pause: float = 1.0) -> None:
 
 
 def serve(given: Sequence[str]) -> None:
-    """Runs the server in this process, until it is stopped."""
+    """Runs the server in this process, until it is stopped.
+
+    Raises:
+        CurriculaValueError: What vLLM says of a model or an argument that it does not take.
+    """
     require("vllm")
     if parent := os.environ.pop(PARENT, ""):
         end_with(int(parent))
@@ -121,7 +125,14 @@ def serve(given: Sequence[str]) -> None:
     sys.argv = ["vllm", *arguments(given, has_accelerator())]
     from vllm.entrypoints.cli.main import main
 
-    main()
+    try:
+        main()
+    except CurriculaError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CurriculaValueError(
+            f"serve: expected a model and arguments that vLLM takes; got {' '.join(given)}: {described(error)}"
+        ) from error
 
 
 def _answer_for_vllm() -> None:
