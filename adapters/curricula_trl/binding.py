@@ -58,7 +58,7 @@ class Binding:
         self.interruption = interruption_of(trainer, config, self.ranks)
         self.refill = Refill(config.refill, self.ranks)
         self._finish = Finish(config.recipe, self.ranks)
-        self.clipping = Clipping(self.ranks, config.monitor.clipping)
+        self.clipping = Clipping(self.ranks, config.monitor.clipping, getattr(trainer, "loss_type", ""))
         self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks), reader_of(trainer))
         self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, len(rows))
 

@@ -5,6 +5,7 @@ from typing import Any
 from torch.utils.data import IterableDataset as TorchIterableDataset
 
 from curricula import CurriculaValueError, CurriculumConfig
+from curricula_trl.clipping import COUNTED
 
 _HOOKS = ("_generate_and_score_completions", "_calculate_rewards", "_save_checkpoint", "_load_optimizer_and_scheduler")
 
@@ -63,18 +64,25 @@ def check_refill(trainer: Any, config: CurriculumConfig) -> None:
 
 
 def check_clipping(trainer: Any, config: CurriculumConfig) -> None:
-    """Refuses to count what a loss clips where that loss is not TRL's own.
+    """Refuses to count what a loss clips where that loss is not TRL's own, or clips nothing.
 
     Raises:
         CurriculaValueError: With what to change.
     """
     from trl import GRPOTrainer
 
+    if not config.monitor.clipping:
+        return
     # Of the instance, so that one that was replaced there is seen.
-    if config.monitor.clipping and getattr(trainer._compute_loss, "__func__", None) is not GRPOTrainer._compute_loss:
+    if getattr(trainer._compute_loss, "__func__", None) is not GRPOTrainer._compute_loss:
         raise CurriculaValueError(
             f"attach: monitor.clipping knows what the losses of GRPOTrainer clip; {type(trainer).__name__} has a "
             "_compute_loss of its own; leave monitor.clipping out of the mix"
+        )
+    if trainer.loss_type not in COUNTED:
+        raise CurriculaValueError(
+            f"attach: monitor.clipping counts tokens by the bounds of their ratio; loss_type {trainer.loss_type} has "
+            "none; leave monitor.clipping out of the mix"
         )
 
 

@@ -23,6 +23,9 @@ vocabulary's."""
 
 _SCALE = CELLS / math.log(HIGH / LOW)
 _CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+_CUT = "cispo"
+COUNTED = (*_CLIPPED, _CUT)
+"""Losses that bound the ratio of a token, and so have something to count."""
 
 
 def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> torch.Tensor:
@@ -51,7 +54,7 @@ def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> t
 
 def truncated(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> torch.Tensor:
     """Tokens whose weight CISPO cuts to epsilon_high, none in other losses; as `clipped_away`."""
-    if trainer.loss_type != "cispo":
+    if trainer.loss_type != _CUT:
         return torch.zeros_like(logps, dtype=torch.bool)
     return (_ratio(trainer, inputs, logps) > trainer.epsilon_high).expand_as(logps)
 
@@ -92,11 +95,13 @@ class Clipping:
     Args:
         ranks: Of the trainer.
         active: Whether anything is counted.
+        loss: TRL's `loss_type`.
     """
 
-    def __init__(self, ranks: Ranks, active: bool) -> None:
+    def __init__(self, ranks: Ranks, active: bool, loss: str = "") -> None:
         self._ranks = ranks
         self._active = active
+        self._loss = loss
         self._open = False
         self._kept: tuple[torch.Tensor, torch.Tensor] | None = None
         self._mine: torch.Tensor | None = None
@@ -122,7 +127,7 @@ class Clipping:
 
     def close_window(self) -> None:
         """At a log: what was counted since the last is what is shown until the next."""
-        self._shown, self._window = figures(self._window), np.zeros_like(self._window)
+        self._shown, self._window = figures(self._window, self._loss), np.zeros_like(self._window)
 
     def metrics(self) -> dict[str, float]:
         """Of the steps between the last two logs; nothing where no token had an advantage."""
@@ -138,16 +143,20 @@ class Clipping:
             self._mine = None
 
 
-def figures(window: NDArray[np.int64]) -> dict[str, float]:
-    """What is logged of counts, shape (3, C): of all tokens, of those clipped away, and of those truncated."""
+def figures(window: NDArray[np.int64], loss: str) -> dict[str, float]:
+    """What is logged of counts, shape (3, C): of all tokens, of those clipped away, and of those truncated.
+
+    A loss clips tokens away, or cuts their weights: what it does not do is no figure.
+    """
     tokens, clipped, cut = (int(row.sum()) for row in window)
     if not tokens:
         return {}
+    if loss == _CUT:
+        return {"clipping/truncated": cut / tokens}
     shares = by_decile(window[0], window[1])
     return {
         **{f"clipping/decile_{number}": float(share) for number, share in enumerate(shares)},
         "clipping/clipped": clipped / tokens,
-        "clipping/truncated": cut / tokens,
     }
 
 

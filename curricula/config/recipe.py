@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from curricula.config.section import Section, problem, shown
 
@@ -72,7 +72,7 @@ class InterruptionConfig(Section):
         at: [least, most] tokens of thinking; each rollout's limit is drawn evenly between them, both included.
         answer: Tokens for the answer, after the thinking has ended or was ended.
         sentence: What is put in where a rollout still thinks at its limit.
-        closing: What ends the thinking; null, or empty, where there is no such tag, and only the end of the text does.
+        closing: What ends the thinking; null where there is no such tag, and only the end of the text does.
 
     Source: ScaleRL, arXiv 2510.13786, section 2 and appendix; budget forcing, arXiv 2501.19393.
     """
@@ -82,12 +82,12 @@ class InterruptionConfig(Section):
     sentence: Annotated[str, Field(min_length=1)] = (
         "\nOkay, time is up. Let me stop thinking and formulate a final answer now.\n</think>\n\n"
     )
-    closing: str = "</think>"
+    closing: Annotated[str | None, AfterValidator(lambda tag: tag or None)] = "</think>"
 
     @model_validator(mode="before")
     @classmethod
     def _plain_text(cls, data: Any) -> Any:
-        # Without a tag, the sentence has none to close by.
+        # Without a tag, the sentence has none to close by. Empty, as null would give way to the default.
         if not isinstance(data, Mapping):
             return data
         given = cast("Mapping[Any, Any]", data)

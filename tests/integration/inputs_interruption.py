@@ -12,6 +12,7 @@ from inputs_mix import load
 from interruption_host import LETTERS, MIX, Record, trainer
 from trl import GRPOTrainer, RLOOTrainer
 
+from curricula.config import resolved
 from curricula_trl import CurriculumGRPOTrainer, CurriculumSampler
 
 HUNDRED = "interruption: {at: [80, 90], answer: 9}"
@@ -41,8 +42,12 @@ def as_a_class(folder: Path) -> None:
 
 
 def plain_text(folder: Path) -> None:
-    section = load(folder, "interruption: {at: [3, 4], answer: 2, closing: null}").interruption
+    mix = load(folder, "interruption: {at: [3, 4], answer: 2, closing: null}")
+    section, written = mix.interruption, resolved(mix)
     assert section is not None
+    assert section.closing is None
+    assert "  closing: null\n" in written
+    assert load(folder, written) == mix
     assert section.sentence == "\nTime is up. The final answer is: "
 
 

@@ -49,7 +49,8 @@ def test_the_table_of_metrics_is_complete_and_true() -> None:
     account = refill.Refill(RefillConfig(rounds=1), Ranks(Accelerator(cpu=True)))
     account.wasted = {"zero_variance": 1}
     counts = {re.sub("^wasted_.*", "wasted_CAUSE", name) for name in account.metrics()}
-    clipped = set(clipping.figures(np.ones((3, clipping.CELLS), dtype=np.int64)))
+    window = np.ones((3, clipping.CELLS), dtype=np.int64)
+    clipped = {name for loss in clipping.COUNTED for name in clipping.figures(window, loss)}
     near = torch.zeros(1, 2)
     compared = Mismatch(Ranks(Accelerator(cpu=True)), ("", ""))
     compared.watch({"completion_mask": near + 1, "old_per_token_logps": near, "sampling_per_token_logps": near})

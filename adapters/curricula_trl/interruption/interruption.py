@@ -48,7 +48,7 @@ class Interruption:
         tokenizer = tokenizer_of(trainer)
         self._chosen, self._ranks = chosen, ranks
         self._sentence = sentence_of(trainer, chosen)
-        self._thinking = Thinking(tokenizer, chosen.closing)
+        self._thinking = Thinking(tokenizer, chosen.closing or "")
         self._plan = Plan(seed, chosen.at)
         self._ends = {*trainer.eos_token_ids, tokenizer.pad_token_id}
         self._eos = int(trainer.eos_token_ids[0])
