@@ -1,11 +1,14 @@
 """What `attach` refuses, each in one line that says why and what to do."""
 
+import logging
 from typing import Any
 
 from torch.utils.data import IterableDataset as TorchIterableDataset
 
 from curricula import CurriculaValueError, CurriculumConfig
 from curricula_trl.clipping import COUNTED
+
+logger = logging.getLogger("curricula")
 
 _HOOKS = ("_generate_and_score_completions", "_calculate_rewards", "_save_checkpoint", "_load_optimizer_and_scheduler")
 
@@ -83,6 +86,17 @@ def check_clipping(trainer: Any, config: CurriculumConfig) -> None:
         raise CurriculaValueError(
             f"attach: monitor.clipping counts tokens by the bounds of their ratio; loss_type {trainer.loss_type} has "
             "none; leave monitor.clipping out of the mix"
+        )
+
+
+def warn_of_batching(trainer: Any) -> None:
+    """Says that continuous batching on a processor makes a cache of half of the free memory in every generation."""
+    batching: Any = getattr(trainer, "continuous_batching_config", None)
+    if batching is not None and batching.num_blocks is None and trainer.accelerator.device.type == "cpu":
+        logger.warning(
+            "use_transformers_continuous_batching: on a CPU, transformers fills half of the free memory with a cache "
+            "in every generation, which may take a minute; set transformers_continuous_batching_config: "
+            "{num_blocks: 64, max_batch_tokens: 256}, or as much as your rollouts need"
         )
 
 

@@ -23,7 +23,14 @@ from curricula.log import open_log, warm_start
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
-from curricula_trl.checks import check_clipping, check_dataset, check_refill, check_rewards, check_trainer
+from curricula_trl.checks import (
+    check_clipping,
+    check_dataset,
+    check_refill,
+    check_rewards,
+    check_trainer,
+    warn_of_batching,
+)
 from curricula_trl.fp32 import fp32_head
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.policy import show_policy
@@ -172,6 +179,8 @@ class CurriculumSampler(Sampler[int]):
             ranks.together("head", lambda: fp32_head(trainer))
         binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
         warn_of_vanishing(trainer, ranks)
+        if ranks.is_main:
+            warn_of_batching(trainer)
         if not isinstance(trainer, CurriculumMixin):
             trainer.__class__ = _with_curriculum(type(trainer))
         trainer._curricula = binding
