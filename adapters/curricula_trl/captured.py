@@ -79,9 +79,8 @@ class Captured:
             told[1] = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1).long().cpu().numpy()
         if interrupted is not None:
             told.append(interrupted.long().cpu().numpy())
-        if ranks.world_size > 1:
-            table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
-            told = list(ranks.gather(table).cpu().numpy().T)
+        table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
+        told = list(ranks.gather(table).cpu().numpy().T)
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
         forced = told[3] != 0 if interrupted is not None else None
         return Scores(columns, told[0], told[1] != 0, told[2] != 0, forced)

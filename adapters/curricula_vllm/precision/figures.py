@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.apart import apart
+
 Floats = NDArray[np.float64]
 
 _FIRST = 4  # tokens of the first bucket
@@ -32,8 +34,7 @@ class Figures:
         tokens: How many.
         mean: Mean absolute difference, nats.
         largest: The largest.
-        kl: Estimate of KL(generator || trainer) a token, by exp(d) - 1 - d with d = log trainer - log generator (k3 of
-            http://joschu.net/blog/kl-approx.html).
+        kl: Estimate of KL(generator || trainer) a token (`curricula.apart`).
         error: Standard error of `kl`, over completions.
         buckets: By position.
         rows: Sum of the estimate's terms in each completion.
@@ -62,14 +63,17 @@ def measure(sampled: Sequence[Sequence[float]], trained: Sequence[Sequence[float
     Returns:
         None where some are not finite, as after an overflow.
     """
-    differences = [np.subtract(own, other, dtype=np.float64) for other, own in zip(sampled, trained, strict=True)]
-    whole = np.concatenate([np.zeros(0), *differences])
-    if whole.size == 0 or not np.isfinite(whole).all():
+    pairs = [
+        apart(np.array(other, np.float64), np.array(own, np.float64))
+        for other, own in zip(sampled, trained, strict=True)
+    ]
+    whole = np.concatenate([np.zeros(0), *(differences for differences, _, _ in pairs)])
+    if whole.size == 0 or not all(known.all() for _, _, known in pairs):
         return None
-    position = np.concatenate([np.arange(1, len(row) + 1) for row in differences])
-    kl = np.expm1(whole) - whole
-    counts = np.array([len(row) for row in differences])
-    rows = np.array([float((np.expm1(row) - row).sum()) for row in differences])
+    position = np.concatenate([np.arange(1, len(known) + 1) for _, _, known in pairs])
+    kl = np.concatenate([terms for _, terms, _ in pairs])
+    counts = np.array([len(known) for _, _, known in pairs])
+    rows = np.array([float(terms.sum()) for _, terms, _ in pairs])
     buckets = [
         Bucket(first, last, int(inside.sum()), *_of(whole[inside], kl[inside]))
         for first, last in edges(int(counts.max()))
@@ -103,7 +107,7 @@ def difference_error(one: Figures, other: Figures, paired: bool) -> float:
 
 
 def _of(difference: Floats, kl: Floats) -> tuple[float, float, float]:
-    return float(np.abs(difference).mean()), float(np.abs(difference).max()), float(kl.mean())
+    return float(difference.mean()), float(difference.max()), float(kl.mean())
 
 
 def _ratio_error(sums: Floats, counts: NDArray[np.int64]) -> float:
