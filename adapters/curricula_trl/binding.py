@@ -17,8 +17,9 @@ from curricula_trl.ahead import Ahead
 from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.clipping import Clipping
+from curricula_trl.heads import Heads
 from curricula_trl.interruption import interruption_of
-from curricula_trl.mismatch import Mismatch, heads_of, reader_of
+from curricula_trl.mismatch import Mismatch, sides_of
 from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes import Finish
@@ -59,7 +60,9 @@ class Binding:
         self.refill = Refill(config.refill, self.ranks)
         self._finish = Finish(config.recipe, self.ranks)
         self.clipping = Clipping(self.ranks, config.monitor.clipping, getattr(trainer, "loss_type", ""))
-        self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks), reader_of(trainer))
+        sides = sides_of(trainer, self.ranks)
+        self._heads = Heads.of(trainer, self.ranks.is_main)
+        self._mismatch = Mismatch(self.ranks, sides, self._heads, bool(getattr(trainer, "use_vllm", False)))
         self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, len(rows))
 
     @property
@@ -186,6 +189,8 @@ class Binding:
 
     def close(self) -> None:
         """At `detach`: as `end`, for good."""
+        if self._heads is not None:
+            self._heads.close()
         if self._ahead is not None:
             self._ahead.close()
             self._close_log()

@@ -18,7 +18,18 @@ from curricula.tracking import metric_names
 from curricula_trl.binding import Binding
 
 PREFIX = "curriculum/"
-_SELDOM = {"repeats", "expired", "duplicates", "single", "overlong", "no_signal", "unscorable", "stale", "cancelled"}
+_SELDOM = {
+    "repeats",
+    "expired",
+    "duplicates",
+    "single",
+    "overlong",
+    "no_signal",
+    "unscorable",
+    "stale",
+    "cancelled",
+    "left_out",
+}
 
 
 class CurriculumMixin:

@@ -3,8 +3,8 @@
     python -m curricula_vllm serve MODEL [arguments of vllm serve]
 
 It opens the routes that weights come by, takes them by NCCL or, where there is no accelerator, through shared memory,
-and gives the log-probabilities of the distribution that is sampled from. With CURRICULA_FP32_HEAD=1 it shows, from vLLM
-0.26 on, that its head is in FP32. Arguments that are given stand.
+gives the log-probabilities of the distribution that is sampled from, and shows what its head holds and computes in.
+CURRICULA_FP32_HEAD=1 computes the logits in FP32. Arguments that are given stand.
 """
 
 import json
@@ -18,7 +18,7 @@ from importlib import metadata
 
 from curricula.errors import CurriculaError, CurriculaValueError, described
 from curricula.versions import require
-from curricula_vllm.plugin import FP32_HEAD, PARENT, fp32_head_is_asked
+from curricula_vllm.plugin import EXTENSION, FP32_HEAD, PARENT, fp32_head_is_asked
 
 _OVERRIDES = "--hf-overrides"
 
@@ -35,6 +35,7 @@ def arguments(given: Sequence[str], accelerator: bool) -> list[str]:
         "--weight-transfer-config": json.dumps({"backend": "nccl" if accelerator else "curricula_shm"}),
         "--logprobs-mode": "processed_logprobs",
         "--max-logprobs": "-1",
+        "--worker-extension-cls": EXTENSION,
     }
     names = set(map(_name, given))
     added = [part for name, value in own.items() if name not in names for part in (name, value)]
