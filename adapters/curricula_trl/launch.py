@@ -102,13 +102,17 @@ def _vllm(config: CurriculumConfig, arguments: GRPOConfig) -> Generator[None]:
         yield
         return
     from curricula_vllm import use_cpu
-    from curricula_vllm.plugin import FP32_HEAD
+    from curricula_vllm.plugin import FP32_HEAD, fp32_head_is_asked
 
     use_cpu()
     given = os.environ.get(FP32_HEAD)
     if config.recipe.fp32_head and given is None:
         os.environ[FP32_HEAD] = "1"
     try:
+        if arguments.vllm_mode == "colocate" and fp32_head_is_asked():
+            from curricula_vllm.head import force_fp32
+
+            force_fp32()  # vLLM loads its plugins once a process: it may have done so before this was asked for
         yield
     finally:
         if given is None:
