@@ -63,7 +63,7 @@ class Binding:
         sides = sides_of(trainer, self.ranks)
         self._heads = Heads.of(trainer, self.ranks.is_main)
         self._mismatch = Mismatch(self.ranks, sides, self._heads, bool(getattr(trainer, "use_vllm", False)))
-        self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, len(rows))
+        self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, self.clipping, len(rows))
 
     @property
     def curriculum(self) -> Curriculum | None:
