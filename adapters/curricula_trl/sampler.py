@@ -178,7 +178,7 @@ class CurriculumSampler(Sampler[int]):
         if self.config.recipe.fp32_head:
             ranks.together("head", lambda: fp32_head(trainer))
         binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
-        warn_of_vanishing(trainer, ranks)
+        ranks.from_main(lambda: warn_of_vanishing(trainer, ranks))
         if ranks.is_main:
             warn_of_batching(trainer)
         if not isinstance(trainer, CurriculumMixin):
