@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from curricula import Curriculum, GroupOutcome, PromptPool, load_state, save_state
-from curricula.endings import in_windows
+from curricula.slots import in_windows
 
 
 def play(curriculum, rounds, size=4, **how):
