@@ -58,7 +58,9 @@ class Figures:
 
 
 def measure(sampled: Sequence[Sequence[float]], trained: Sequence[Sequence[float]]) -> Figures | None:
-    """Compares the generator's log-probabilities with the trainer's, completion by completion.
+    """Compares the generator's log-probabilities with the trainer's, of two completions at least.
+
+    Of one there is no standard error, and nothing could be ranked by it.
 
     Returns:
         None where some are not finite, as after an overflow.
@@ -113,7 +115,5 @@ def _of(difference: Floats, kl: Floats) -> tuple[float, float, float]:
 def _ratio_error(sums: Floats, counts: NDArray[np.int64]) -> float:
     # Of a ratio of sums over completions, whose tokens are not independent (Cochran, Sampling Techniques, eq. 6.9).
     n, total = len(sums), counts.sum()
-    if n < 2:
-        return 0.0
     left = sums - sums.sum() / total * counts
     return float(np.sqrt(n / (n - 1) * (left**2).sum()) / total)
