@@ -16,7 +16,7 @@ from curricula.config import CurriculumConfig
 from curricula.config.explain import config_error, did_you_mean
 from curricula.config.schema import shown
 from curricula_trl.bounds import check_bounds
-from curricula_trl.interruption import check_lengths
+from curricula_trl.interruption import check_mix
 from curricula_trl.recipes import arguments_of, check_arguments
 
 
@@ -74,7 +74,7 @@ def check_arguments_of(config: CurriculumConfig) -> None:
         message = "expected false, TRL's default, as rewards read the columns of their prompts; got true; remove it"
         raise config_error(config.origin, ("trainer", "remove_unused_columns"), message)
     _check_generation(config)
-    check_lengths(config)
+    check_mix(config)
     check_arguments(config)
     check_bounds(config)
     _check_batch(config)

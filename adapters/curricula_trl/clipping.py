@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from curricula import CheckpointError
+from curricula_trl.losses import LOSSES, loss_of
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes.finish.groups import loss_mask
 
@@ -23,9 +24,7 @@ LOW, HIGH, CELLS = 1e-6, 20.0, 4096
 vocabulary's."""
 
 _SCALE = CELLS / math.log(HIGH / LOW)
-_CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
-_CUT = "cispo"
-COUNTED = (*_CLIPPED, _CUT)
+COUNTED = tuple(name for name, loss in LOSSES.items() if loss.clips or loss.cuts)
 """Losses that bound the ratio of a token, and so have something to count."""
 
 
@@ -43,7 +42,7 @@ def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> t
         logps: Shape (B, T), the log-probabilities that the loss was computed from.
     """
     advantages = _advantages(inputs)
-    if trainer.loss_type not in _CLIPPED:
+    if not loss_of(trainer.loss_type).clips:
         return torch.zeros_like(logps, dtype=torch.bool)
     ratio = _ratio(trainer, inputs, logps)
     high = 1 + trainer.epsilon_high
@@ -55,7 +54,7 @@ def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> t
 
 def truncated(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> torch.Tensor:
     """Tokens whose weight CISPO cuts to epsilon_high, none in other losses; as `clipped_away`."""
-    if trainer.loss_type != _CUT:
+    if not loss_of(trainer.loss_type).cuts:
         return torch.zeros_like(logps, dtype=torch.bool)
     return (_ratio(trainer, inputs, logps) > trainer.epsilon_high).expand_as(logps)
 
@@ -188,7 +187,7 @@ def figures(window: NDArray[np.int64], loss: str) -> dict[str, float]:
     tokens, clipped, cut = (int(row.sum()) for row in window)
     if not tokens:
         return {}
-    if loss == _CUT:
+    if loss_of(loss).cuts:
         return {"clipping/truncated": cut / tokens}
     shares = by_decile(window[0], window[1])
     return {

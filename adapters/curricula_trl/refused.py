@@ -24,6 +24,7 @@ _HOSTS = ("trl", "transformers", "accelerate", "peft", "vllm")
 _OURS = re.compile(r"curricula(_\w+)?$")
 _USERS = "_calculate_rewards"  # the method of TRL's that runs users' own code
 _FRAMES = 4
+_ADDRESS = ("vllm_server_base_url", "vllm_server_host", "vllm_server_port")
 # While a trainer is built, the plain RuntimeError too: memory, devices and process groups have classes of their own.
 _KINDS = (ValueError, TypeError, ImportError, LookupError, AttributeError, AssertionError, NotImplementedError)
 
@@ -54,6 +55,8 @@ def building(config: CurriculumConfig, model: str | None = None) -> Generator[No
     except CurriculaError:
         raise
     except (OSError, SafetensorError) as error:  # transformers' word for a model that is not there
+        if _is_of_a_server(error):  # its connection's word is an OSError too
+            raise _unreachable(config, error) from error
         if model is None or _named(config, error):
             raise _refusal(config, error) from error
         raise _unloadable(config, model, error) from error
@@ -105,6 +108,19 @@ def _is_of_a_host(error: BaseException) -> bool:
 def _unloadable(config: CurriculumConfig, model: str, error: BaseException) -> Exception:
     message = f"expected a model that transformers can load; got {shown(model)}: {line(error)}"
     return config_error(config.origin, ("model",), message)
+
+
+def _is_of_a_server(error: BaseException) -> bool:
+    """Whether vLLM's server could not be reached, in Python's word or that of requests, which need not be here."""
+    kinds = {base.__name__ for base in type(error).__mro__}
+    theirs = any(name.startswith("trl.generation.vllm") for name in _modules(error))
+    return theirs and not kinds.isdisjoint(("ConnectionError", "Timeout"))
+
+
+def _unreachable(config: CurriculumConfig, error: BaseException) -> Exception:
+    name = next((name for name in _ADDRESS if name in config.trainer), _ADDRESS[0])
+    message = f"expected a vLLM server that answers; got: {line(error)}"
+    return config_error(config.origin, ("trainer", name), message)
 
 
 def _refusal(config: CurriculumConfig, error: BaseException) -> Exception:

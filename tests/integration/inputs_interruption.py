@@ -165,6 +165,13 @@ CASES = {
     "interruption-batching-mix": partial(
         train_cli, text=f"trainer: {{use_transformers_continuous_batching: true}}\n{HUNDRED}"
     ),
+    "interruption-form-mix": partial(
+        train_cli, text=f"trainer: {{vllm_structured_outputs_regex: '[0-9]+'}}\n{HUNDRED}"
+    ),
+    "interruption-form-kwargs": partial(
+        train_cli,
+        text=f"trainer: {{use_vllm: true, generation_kwargs: {{structured_outputs: {{a: 1}}}}}}\n{HUNDRED}",
+    ),
     "interruption-too-long": partial(attach, answer=10),
     "interruption-context": context,
     "interruption-no-tokens": no_tokens,
@@ -176,6 +183,7 @@ CASES = {
     "interruption-rollout": partial(with_option, name="rollout_func"),
     "interruption-factory": partial(with_option, name="environment_factories"),
     "interruption-batching": batching,
+    "interruption-form": partial(attach, settings={"vllm_structured_outputs_regex": "[0-9]+"}),
     "interruption-images": images,
     "interruption-other-turn": other_turn,
     "interruption-own-generation": no_end,
