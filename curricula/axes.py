@@ -52,6 +52,7 @@ AXES: dict[str, Axis] = {
     "monitor.tokens": "environment",
     "monitor.endings.ends": "environment",
     "monitor.endings.told": "environment",
+    "monitor.endings.warned": "environment",
     "monitor.drawn.codes": "code",
     "monitor.trained.codes": "code",
     "predictor.waiting.values": "row",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.outcomes import OutcomeBatch
+from curricula.slots import in_windows
 from curricula.stateful import Reader
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Endings:
 
     def __init__(self, names: tuple[str, ...], window: int) -> None:
         self.names, self.window = names, window
-        self._warned: set[int] = set()
+        self._warned_E = np.zeros(len(names), dtype=np.bool_)
         self.clear()
 
     def clear(self) -> None:
@@ -97,9 +98,9 @@ class Endings:
         counts_E2 = self.ends_EWF[:, :, [_LIMITED, _TRUNCATED]].sum(axis=1)
         for code in map(int, codes):
             limited, truncated = float(counts_E2[code, 0]), float(counts_E2[code, 1])
-            if code in self._warned or limited < _LEAST or truncated <= MOST_TRUNCATED * limited:
+            if self._warned_E[code] or limited < _LEAST or truncated <= MOST_TRUNCATED * limited:
                 continue
-            self._warned.add(code)
+            self._warned_E[code] = True
             _logger.warning(
                 "%s: %.0f%% of the last %d rollouts were cut off at the limit of tokens; above 10 to 15%% training "
                 "was seen to become unstable. Raise the limit, or end the thinking in time (interruption) (said once)",
@@ -109,35 +110,19 @@ class Endings:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """The windows."""
-        return {"window": self.window, "ends": self.ends_EWF.copy(), "told": self.told_E.copy()}
+        """The windows, and which environments were warned of."""
+        return {
+            "window": self.window,
+            "ends": self.ends_EWF.copy(),
+            "told": self.told_E.copy(),
+            "warned": self._warned_E.copy(),
+        }
 
     def load(self, state: Reader) -> None:
         """Take over a saved state; windows of another length start empty."""
         window = state.integer("window", low=1)
         ends = state.array("ends", np.float64, (len(self.names), window, _FIELDS), low=-_MOST, high=_MOST)
         told = state.array("told", np.int64, (len(self.names),))
+        self._warned_E = state.array("warned", np.bool_, (len(self.names),))
         if window == self.window:
             self.ends_EWF, self.told_E = ends, told
-
-
-def in_windows(
-    codes_K: NDArray[np.int64], told_E: NDArray[np.int64], window: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where groups go in the windows of their environments, of which `told_E` groups were told before.
-
-    Returns:
-        The groups that are entered (of more than fill its window, an environment keeps the last), the environment of
-        each, its slot there; and how many groups each environment was told now, entered or not.
-
-    >>> [part.tolist() for part in in_windows(np.array([1, 0, 1, 1]), np.array([0, 1]), 2)]
-    [[1, 2, 3], [0, 1, 1], [0, 0, 1], [1, 3]]
-    """
-    counts_E = np.bincount(codes_K, minlength=len(told_E))
-    # Group by group of an environment, in the order they were told: its k-th goes k places on.
-    order = codes_K.argsort(kind="stable")
-    grouped = codes_K[order]
-    rank = np.arange(grouped.size) - (counts_E.cumsum() - counts_E)[grouped]
-    last = rank >= counts_E[grouped] - window
-    slots = (told_E[grouped] + rank) % window
-    return order[last], grouped[last], slots[last], counts_E

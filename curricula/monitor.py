@@ -6,8 +6,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from curricula.endings import Endings, in_windows
+from curricula.endings import Endings
 from curricula.scored import Scored
+from curricula.slots import in_windows
 from curricula.stateful import Reader
 
 Floats = NDArray[np.float64]

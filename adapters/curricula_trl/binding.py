@@ -17,13 +17,15 @@ from curricula_trl.ahead import Ahead
 from curricula_trl.captured import Captured
 from curricula_trl.checks import kl_in_advantages, overrides_generation
 from curricula_trl.clipping import Clipping
-from curricula_trl.interruption import interruption_of
-from curricula_trl.mismatch import Mismatch, heads_of, reader_of
+from curricula_trl.heads import Heads
+from curricula_trl.interruption import Ends, interruption_of
+from curricula_trl.mismatch import Mismatch, sides_of
 from curricula_trl.policy import reads_policy, show_policy
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes import Finish
 from curricula_trl.refill import Choose, Refill
-from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, one_by_one, outcomes, weighted
+from curricula_trl.room import Room
+from curricula_trl.rounds import NO_TICKET, Floats, Round, Scores, batch_values, compared, outcomes
 from curricula_trl.rows import Rows
 from curricula_trl.saving import Saving
 
@@ -55,12 +57,15 @@ class Binding:
         self._success_column = _success_column(trainer, config)
         self._may_reorder = overrides_generation(trainer)
         self._may_zero = not kl_in_advantages(trainer)
-        self.interruption = interruption_of(trainer, config, self.ranks)
+        self._room = Room(self.ranks)
+        self.interruption = interruption_of(trainer, config, self.ranks, self._room)
         self.refill = Refill(config.refill, self.ranks)
-        self._finish = Finish(config.recipe, self.ranks)
-        self.clipping = Clipping(self.ranks, config.monitor.clipping)
-        self._mismatch = Mismatch(self.ranks, heads_of(trainer, self.ranks), reader_of(trainer))
-        self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, len(rows))
+        self._finish = Finish(config.recipe, self.ranks, config.curriculum.tolerance)
+        self.clipping = Clipping(self.ranks, config.monitor.clipping, getattr(trainer, "loss_type", ""))
+        sides = sides_of(trainer, self.ranks)
+        self._heads = Heads.of(trainer, self.ranks.is_main)
+        self._mismatch = Mismatch(self.ranks, sides, self._heads, bool(getattr(trainer, "use_vllm", False)))
+        self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, self.clipping, len(rows))
 
     @property
     def curriculum(self) -> Curriculum | None:
@@ -92,9 +97,9 @@ class Binding:
 
     def _round(self, trainer: Any, groups: int, generate: Callable[[Any], dict[str, Any]], choose: Choose) -> Round:
         output = generate(self._bind(trainer, groups, choose))
-        interrupted = None if self.interruption is None else self.interruption.finish(trainer, output)
+        ends = None if self.interruption is None else self.interruption.finish(trainer, output)
         self._mismatch.watch(output)
-        verdicts, values = self._observe(trainer, output, interrupted)
+        verdicts, values = self._observe(trainer, output, ends)
         played = Round(output, self._draws, verdicts, values)
         self._draws, self._captured = [], Captured([])
         return played
@@ -127,6 +132,10 @@ class Binding:
         self._captured = Captured(rows)
         return rows
 
+    def generated(self, found: Any) -> None:
+        """Takes what TRL's `_generate` returned in this round."""
+        self._captured.generated(found)
+
     def capture(
         self, inputs: Sequence[Any], rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]
     ) -> torch.Tensor:
@@ -145,7 +154,7 @@ class Binding:
         return rewards
 
     def _observe(
-        self, trainer: Any, output: dict[str, Any], interrupted: torch.Tensor | None
+        self, trainer: Any, output: dict[str, Any], ends: Ends | None
     ) -> tuple[list[tuple[bool, str]], Floats | None]:
         """Tells the round's outcomes, and takes groups that are not to be trained on out of the advantages.
 
@@ -154,11 +163,10 @@ class Binding:
         """
         captured = self._captured
         self.ranks.together("rollouts", lambda: captured.check(trainer, output, self._may_reorder))
-        scores = captured.scores(trainer, output, self.ranks, interrupted)
+        scores = captured.scores(trainer, output, self.ranks, self._room, ends)
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, scores))
         self.ranks.agree("verdicts", verdicts)
-        if not one_by_one(trainer):
-            self._finish.mark(output, weighted(trainer, scores.columns), trainer.num_generations)
+        self._finish.mark(output, compared(trainer, scores.columns), trainer.num_generations)
         if self._may_zero:
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)
@@ -187,6 +195,8 @@ class Binding:
 
     def close(self) -> None:
         """At `detach`: as `end`, for good."""
+        if self._heads is not None:
+            self._heads.close()
         if self._ahead is not None:
             self._ahead.close()
             self._close_log()

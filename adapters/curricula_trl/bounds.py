@@ -1,51 +1,115 @@
-"""Numbers that no trainer can use: said when a mix is read, since TRL says so deep in a run, or not at all."""
+"""Values that no trainer can use: said when a mix is read, since TRL says so deep in a run, or not at all."""
 
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from curricula import CurriculumConfig
 from curricula.config.explain import config_error, did_you_mean
+from curricula_trl.losses import LOSSES
 
-_ABOVE_ZERO = ("epsilon", "epsilon_high", "delta", "temperature")
-_NOT_BELOW = {
-    "beta": 0,
-    "learning_rate": 0,
-    "num_generations": 2,
-    "num_iterations": 1,
-    "steps_per_generation": 1,
-    "gradient_accumulation_steps": 1,
-    "per_device_train_batch_size": 1,
-    "max_completion_length": 1,
-}
-_WITHIN_ONE = ("top_entropy_quantile", "top_p", "vllm_gpu_memory_utilization")
+
+class Range(NamedTuple):
+    """Of a number: what is in it, and how it is called."""
+
+    low: float
+    high: float
+    open: bool
+    words: str
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is in it; `open` leaves the lower end out."""
+        return (value > self.low if self.open else value >= self.low) and value <= self.high
+
+
 _MOST = 1e9
-LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
-"""What TRL 1.16 knows as `loss_type`."""
+_POSITIVE = Range(0, _MOST, True, "a finite number above 0")
+_PART = Range(0, 1, True, "a part of one, above 0")
+_FRACTION = Range(0, 1, False, "a number from 0 to 1")
+
+
+def _from(low: float) -> Range:
+    return Range(low, _MOST, False, f"a finite number of {low:g} or more")
+
+
+_RANGES: dict[str, Range] = {
+    **dict.fromkeys(
+        (
+            *("epsilon", "epsilon_high", "delta", "temperature", "repetition_penalty"),
+            *("sapo_temperature_pos", "sapo_temperature_neg"),
+            *("vespo_k_pos", "vespo_k_neg", "vespo_lambda_pos", "vespo_lambda_neg"),
+            *("vllm_importance_sampling_clip_max", "vllm_importance_sampling_cap", "num_train_epochs"),
+        ),
+        _POSITIVE,
+    ),
+    **dict.fromkeys(
+        (
+            *("beta", "learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "entropy_target"),
+            *("entropy_coef_delta", "vllm_importance_sampling_clip_min", "router_aux_loss_coef", "adam_epsilon"),
+            *("off_policy_mask_threshold", "vllm_server_timeout", "dataloader_num_workers"),
+        ),
+        _from(0),
+    ),
+    **dict.fromkeys(
+        (
+            *("num_iterations", "steps_per_generation", "gradient_accumulation_steps", "generation_batch_size"),
+            *("per_device_train_batch_size", "per_device_eval_batch_size", "max_completion_length"),
+            *("num_generations_eval", "vllm_max_model_length", "vllm_tensor_parallel_size", "ref_model_sync_steps"),
+        ),
+        _from(1),
+    ),
+    "num_generations": _from(2),
+    **dict.fromkeys(("seed", "data_seed"), Range(0, 2**32 - 1, False, "a whole number from 0 to 4294967295")),
+    **dict.fromkeys(("vllm_server_port", "vllm_group_port"), Range(1, 65535, False, "a port, from 1 to 65535")),
+    **dict.fromkeys(("top_entropy_quantile", "top_p", "vllm_gpu_memory_utilization"), _PART),
+    **dict.fromkeys(("min_p", "ref_model_mixup_alpha"), _FRACTION),
+    **dict.fromkeys(("adam_beta1", "adam_beta2"), Range(0, math.nextafter(1, 0), False, "a number from 0 to below 1")),
+    # 0 and -1 are words of the generators for "all of them".
+    "top_k": Range(-1, _MOST, False, "a finite number of -1 or more"),
+}
+_SETS: dict[str, tuple[str, ...]] = {
+    "loss_type": tuple(LOSSES),
+    "importance_sampling_level": ("token", "sequence"),
+    "scale_rewards": ("group", "batch", "none"),
+    "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
+    "vllm_mode": ("server", "colocate"),
+    "vllm_model_impl": ("auto", "vllm", "transformers", "terratorch"),
+    "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
+}
+"""What TRL 1.16, or vLLM behind it, knows of an argument that takes a word."""
 
 
 def check_bounds(config: CurriculumConfig) -> None:
-    """Refuses arguments under `trainer:` that are out of their range.
+    """Refuses arguments under `trainer:` that are out of their range, no number, or no word that TRL knows.
 
     Raises:
         ConfigError: With the key, the range and the value.
     """
     for name, value in config.trainer.items():
-        expected = _expected(name, value)
-        if expected is not None:
-            raise config_error(config.origin, ("trainer", name), f"expected {expected}; got {value}; change it")
-    loss: Any = config.trainer.get("loss_type")
-    if isinstance(loss, str) and loss not in LOSSES:
-        message = f"expected one of {', '.join(LOSSES)}; got {loss}; {did_you_mean(loss, LOSSES)}"
-        raise config_error(config.origin, ("trainer", "loss_type"), message)
+        expected = _RANGES.get(name)
+        if expected is not None and _is_number(value) and not expected.holds(value):
+            message = f"expected {expected.words}; got {value}; change it"
+            raise config_error(config.origin, ("trainer", name), message)
+        for path, number in _numbers(value, ("trainer", name)):
+            if not math.isfinite(number):
+                raise config_error(config.origin, path, f"expected a finite number; got {number}; change it")
+        known = _SETS.get(name, ())
+        if known and isinstance(value, str) and value not in known:
+            message = f"expected one of {', '.join(known)}; got {value}; {did_you_mean(value, known)}"
+            raise config_error(config.origin, ("trainer", name), message)
 
 
-def _expected(name: str, value: Any) -> str | None:
-    """The range that a number is out of, in words; None where it is in it, or is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if name in _ABOVE_ZERO and not 0 < value <= _MOST:
-        return "a finite number above 0"
-    if name in _NOT_BELOW and not _NOT_BELOW[name] <= value <= _MOST:
-        return f"a finite number of {_NOT_BELOW[name]} or more"
-    if name in _WITHIN_ONE and not 0 < value <= 1:
-        return "a part of one, above 0"
-    return None
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    """Every number in a value, with where it stands."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _numbers(inner, (*path, str(key)))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for place, inner in enumerate(value):
+            yield from _numbers(inner, (*path, place))
+    elif isinstance(value, int | float):
+        yield path, float(value)

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 
 from curricula import CurriculaValueError
+from curricula_trl.interruption import Ends
 from curricula_trl.ranks import Ranks
+from curricula_trl.room import Room
 from curricula_trl.rounds import Scores, truncated
 
 
@@ -24,6 +26,23 @@ class Captured:
         self._rewards: torch.Tensor | None = None
         self._lengths: list[int] = []
         self._completion_ids: Sequence[Sequence[int]] = []
+        self._chosen: list[int] | None = None
+
+    def generated(self, found: Any) -> None:
+        """Keeps how many tokens of each rollout the policy chose, of what TRL's `_generate` returned.
+
+        Where rollouts have tokens of tools or of an environment, its third part is a mask of those that they have not.
+        TRL blanks that mask, too, for rollouts that `mask_truncated_completions` takes out.
+        """
+        self._chosen = None
+        match found:
+            case (_, list(rows), list(masks), *_) if len(rows) == len(masks) and all(
+                isinstance(mask, list) and len(mask) == len(row) and set(mask) <= {0, 1}
+                for row, mask in zip(rows, masks, strict=True)
+            ):
+                self._chosen = [sum(mask) for mask in masks]
+            case _:
+                pass
 
     def take(self, inputs: Sequence[Any], rewards: torch.Tensor, completion_ids: Sequence[Sequence[int]]) -> None:
         """Keeps a round's gathered rewards, shape (B, functions) in global order, and this rank's lengths."""
@@ -58,7 +77,7 @@ class Captured:
             )
 
     def scores(
-        self, trainer: Any, output: dict[str, Any], ranks: Ranks, interrupted: torch.Tensor | None = None
+        self, trainer: Any, output: dict[str, Any], ranks: Ranks, room: Room, ends: Ends | None = None
     ) -> Scores:
         """What came of the rollouts of all ranks.
 
@@ -66,37 +85,42 @@ class Captured:
             trainer: The trainer.
             output: What its generation returned.
             ranks: Of it.
-            interrupted: Shape (rows,), this rank's rollouts whose thinking was ended by force, where any may be.
+            room: Of its generator.
+            ends: How its rollouts ended, where some may have been interrupted.
         """
         assert self._rewards is not None
         rows = len(self._lengths)
         masked = trainer.mask_truncated_completions or "tool_mask" in output
-        cut_off = np.array(truncated(trainer, self._completion_ids), dtype=np.int64)
-        told = [np.array(self._lengths), np.ones(rows, dtype=np.int64), cut_off]
-        if "tool_mask" in output:
-            told[0] = _generated_tokens(output, self._lengths).cpu().numpy()
+        if ends is None:
+            limits = room.limits(trainer, output)
+            full = [most is None or count >= most for count, most in zip(self._lengths, limits, strict=True)]
+        else:
+            full = ends.full
+        cut_off = np.array(truncated(trainer, self._completion_ids, full), dtype=np.int64)
+        told = [np.array(self._tokens(output, ends)), np.ones(rows, dtype=np.int64), cut_off]
         if masked:
             told[1] = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1).long().cpu().numpy()
-        if interrupted is not None:
-            told.append(interrupted.long().cpu().numpy())
-        if ranks.world_size > 1:
-            table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
-            told = list(ranks.gather(table).cpu().numpy().T)
+        if ends is not None:
+            told.append((ends.put_in > 0).long().cpu().numpy())
+        table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
+        told = list(ranks.gather(table).cpu().numpy().T)
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
-        forced = told[3] != 0 if interrupted is not None else None
+        forced = told[3] != 0 if ends is not None else None
         return Scores(columns, told[0], told[1] != 0, told[2] != 0, forced)
+
+    def _tokens(self, output: dict[str, Any], ends: Ends | None) -> list[int]:
+        """Tokens that the policy chose: what was put in, by an interruption or by tools, is not counted."""
+        if ends is not None:
+            return [count - put_in for count, put_in in zip(self._lengths, ends.put_in.tolist(), strict=True)]
+        if self._chosen is not None and len(self._chosen) == len(self._lengths):
+            return self._chosen
+        if "tool_mask" not in output:
+            return self._lengths
+        others = ((output["tool_mask"] == 0) & (output["completion_mask"] != 0)).sum(dim=1).tolist()
+        return [count - other for count, other in zip(self._lengths, others, strict=True)]
 
 
 def _same_rows(ids: torch.Tensor, lists: Sequence[Sequence[int]]) -> bool:
     return len(ids) == len(lists) and all(
         row[: len(tokens)] == list(tokens) for row, tokens in zip(ids.tolist(), lists, strict=True)
     )
-
-
-def _generated_tokens(output: dict[str, Any], lengths: Sequence[int]) -> torch.Tensor:
-    """Tokens that the policy generated, shape (B,): what tools put in between is not counted."""
-    device = output["completion_ids"].device
-    tokens = torch.tensor(lengths, dtype=torch.int64, device=device)
-    if (tool_mask := output.get("tool_mask")) is not None:
-        tokens -= ((tool_mask == 0) & (output["completion_mask"] != 0)).sum(dim=1)
-    return tokens

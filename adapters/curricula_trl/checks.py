@@ -1,10 +1,14 @@
 """What `attach` refuses, each in one line that says why and what to do."""
 
+import logging
 from typing import Any
 
 from torch.utils.data import IterableDataset as TorchIterableDataset
 
 from curricula import CurriculaValueError, CurriculumConfig
+from curricula_trl.clipping import COUNTED
+
+logger = logging.getLogger("curricula")
 
 _HOOKS = ("_generate_and_score_completions", "_calculate_rewards", "_save_checkpoint", "_load_optimizer_and_scheduler")
 
@@ -63,18 +67,36 @@ def check_refill(trainer: Any, config: CurriculumConfig) -> None:
 
 
 def check_clipping(trainer: Any, config: CurriculumConfig) -> None:
-    """Refuses to count what a loss clips where that loss is not TRL's own.
+    """Refuses to count what a loss clips where that loss is not TRL's own, or clips nothing.
 
     Raises:
         CurriculaValueError: With what to change.
     """
     from trl import GRPOTrainer
 
+    if not config.monitor.clipping:
+        return
     # Of the instance, so that one that was replaced there is seen.
-    if config.monitor.clipping and getattr(trainer._compute_loss, "__func__", None) is not GRPOTrainer._compute_loss:
+    if getattr(trainer._compute_loss, "__func__", None) is not GRPOTrainer._compute_loss:
         raise CurriculaValueError(
             f"attach: monitor.clipping knows what the losses of GRPOTrainer clip; {type(trainer).__name__} has a "
             "_compute_loss of its own; leave monitor.clipping out of the mix"
+        )
+    if trainer.loss_type not in COUNTED:
+        raise CurriculaValueError(
+            f"attach: monitor.clipping counts tokens by the bounds of their ratio; loss_type {trainer.loss_type} has "
+            "none; leave monitor.clipping out of the mix"
+        )
+
+
+def warn_of_batching(trainer: Any) -> None:
+    """Says that continuous batching on a processor makes a cache of half of the free memory in every generation."""
+    batching: Any = getattr(trainer, "continuous_batching_config", None)
+    if batching is not None and batching.num_blocks is None and trainer.accelerator.device.type == "cpu":
+        logger.warning(
+            "use_transformers_continuous_batching: on a CPU, transformers fills half of the free memory with a cache "
+            "in every generation, which may take a minute; set transformers_continuous_batching_config: "
+            "{num_blocks: 64, max_batch_tokens: 256}, or as much as your rollouts need"
         )
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from curricula import CheckpointError
+from curricula_trl.losses import LOSSES, loss_of
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes.finish.groups import loss_mask
 
@@ -22,7 +24,8 @@ LOW, HIGH, CELLS = 1e-6, 20.0, 4096
 vocabulary's."""
 
 _SCALE = CELLS / math.log(HIGH / LOW)
-_CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+COUNTED = tuple(name for name, loss in LOSSES.items() if loss.clips or loss.cuts)
+"""Losses that bound the ratio of a token, and so have something to count."""
 
 
 def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> torch.Tensor:
@@ -39,7 +42,7 @@ def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> t
         logps: Shape (B, T), the log-probabilities that the loss was computed from.
     """
     advantages = _advantages(inputs)
-    if trainer.loss_type not in _CLIPPED:
+    if not loss_of(trainer.loss_type).clips:
         return torch.zeros_like(logps, dtype=torch.bool)
     ratio = _ratio(trainer, inputs, logps)
     high = 1 + trainer.epsilon_high
@@ -51,7 +54,7 @@ def clipped_away(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> t
 
 def truncated(trainer: Any, inputs: dict[str, Any], logps: torch.Tensor) -> torch.Tensor:
     """Tokens whose weight CISPO cuts to epsilon_high, none in other losses; as `clipped_away`."""
-    if trainer.loss_type != "cispo":
+    if not loss_of(trainer.loss_type).cuts:
         return torch.zeros_like(logps, dtype=torch.bool)
     return (_ratio(trainer, inputs, logps) > trainer.epsilon_high).expand_as(logps)
 
@@ -66,8 +69,13 @@ def counted(entropies: torch.Tensor, pool: torch.Tensor, *kinds: torch.Tensor) -
     """
     values = entropies.detach().float()
     pool = pool & values.isfinite()
-    places = ((values.clamp(LOW, HIGH).log() - math.log(LOW)) * _SCALE).long().clamp(max=CELLS - 1)
-    return torch.stack([torch.bincount(places[pool & kind], minlength=CELLS) for kind in (pool, *kinds)])
+    values = values.nan_to_num(nan=LOW).clamp(LOW, HIGH)
+    places = ((values.log() - math.log(LOW)) * _SCALE).long().clamp(max=CELLS - 1)
+    # What is no token of a kind counts 0: to pick tokens, or to count up to the largest, a device would wait for them.
+    counts = torch.stack([pool & kind for kind in (pool, *kinds)]).long()
+    rows = torch.arange(len(counts), device=places.device)[:, None, None] * CELLS
+    cells = torch.zeros(len(counts) * CELLS, dtype=torch.int64, device=places.device)
+    return cells.scatter_add_(0, (places + rows).flatten(), counts.flatten()).view(-1, CELLS)
 
 
 def by_decile(all_C: NDArray[np.int64], some_C: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -92,15 +100,19 @@ class Clipping:
     Args:
         ranks: Of the trainer.
         active: Whether anything is counted.
+        loss: TRL's `loss_type`.
     """
 
-    def __init__(self, ranks: Ranks, active: bool) -> None:
+    def __init__(self, ranks: Ranks, active: bool, loss: str = "") -> None:
         self._ranks = ranks
         self._active = active
+        self._loss = loss
         self._open = False
         self._kept: tuple[torch.Tensor, torch.Tensor] | None = None
         self._mine: torch.Tensor | None = None
-        self._window = np.zeros((3, CELLS), dtype=np.int64)
+        # Of a window: what a checkpoint held, and what was counted since, which stays on the device until a log.
+        self._before = np.zeros((3, CELLS), dtype=np.int64)
+        self._since: torch.Tensor | None = None
         self._shown: dict[str, float] = {}
 
     @contextmanager
@@ -122,11 +134,37 @@ class Clipping:
 
     def close_window(self) -> None:
         """At a log: what was counted since the last is what is shown until the next."""
-        self._shown, self._window = figures(self._window), np.zeros_like(self._window)
+        self._shown = figures(self._window(), self._loss)
+        self._before, self._since = np.zeros_like(self._before), None
 
     def metrics(self) -> dict[str, float]:
         """Of the steps between the last two logs; nothing where no token had an advantage."""
         return self._shown
+
+    def state(self) -> dict[str, Any]:
+        """The counts since the last log, shape (3, C), and what that log showed; empty where nothing is counted."""
+        return {"window": self._window(), "shown": self._shown} if self._active else {}
+
+    def load(self, state: Any) -> None:
+        """Takes over what `state` gave, where anything is counted.
+
+        Raises:
+            CheckpointError: It cannot be right.
+        """
+        match state:
+            case {"window": np.ndarray() as window, "shown": dict(shown)} if (
+                window.dtype == np.int64
+                and window.shape == self._before.shape
+                and (window >= 0).all()
+                and all(type(value) is float for value in shown.values())
+            ):
+                found, told = window.copy(), dict(shown)
+            case None | {} if not state:
+                found, told = np.zeros_like(self._before), dict[str, float]()
+            case _:
+                raise CheckpointError(f"clipping: expected its saved counts; got {str(state)[:80]}")
+        if self._active:
+            self._before, self._since, self._mine, self._shown = found, None, None, told
 
     def _count(self, trainer: Any, inputs: dict[str, Any], logps: torch.Tensor, entropies: torch.Tensor) -> None:
         pool = (loss_mask(inputs) != 0) & (_advantages(inputs) != 0)
@@ -134,20 +172,27 @@ class Clipping:
         self._mine = found if self._mine is None else self._mine + found
         # Once an optimiser's step, where all ranks are: a rank may have other micro-batches without any advantage.
         if trainer.accelerator.sync_gradients:
-            self._window += self._ranks.gather(self._mine[None]).sum(dim=0).cpu().numpy()
-            self._mine = None
+            found = self._ranks.gather(self._mine[None]).sum(dim=0)
+            self._since, self._mine = found if self._since is None else self._since + found, None
+
+    def _window(self) -> NDArray[np.int64]:
+        return self._before if self._since is None else self._before + self._since.cpu().numpy()
 
 
-def figures(window: NDArray[np.int64]) -> dict[str, float]:
-    """What is logged of counts, shape (3, C): of all tokens, of those clipped away, and of those truncated."""
+def figures(window: NDArray[np.int64], loss: str) -> dict[str, float]:
+    """What is logged of counts, shape (3, C): of all tokens, of those clipped away, and of those truncated.
+
+    A loss clips tokens away, or cuts their weights: what it does not do is no figure.
+    """
     tokens, clipped, cut = (int(row.sum()) for row in window)
     if not tokens:
         return {}
+    if loss_of(loss).cuts:
+        return {"clipping/truncated": cut / tokens}
     shares = by_decile(window[0], window[1])
     return {
         **{f"clipping/decile_{number}": float(share) for number, share in enumerate(shares)},
         "clipping/clipped": clipped / tokens,
-        "clipping/truncated": cut / tokens,
     }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from curricula import CurriculaValueError
 
@@ -44,8 +43,16 @@ def head_dtype(trainer: Any) -> str:
     if _is_done(trainer):
         return "float32"
     base = _base(trainer.accelerator.unwrap_model(trainer.model))
-    mixed = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(trainer.accelerator.mixed_precision)
-    return str(mixed or base.get_output_embeddings().weight.dtype).removeprefix("torch.")
+    return _mixed(trainer) or str(base.get_output_embeddings().weight.dtype).removeprefix("torch.")
+
+
+def model_dtype(trainer: Any) -> str:
+    """In what the trainer computes all but its logits, as "bfloat16"."""
+    return _mixed(trainer) or str(_base(trainer.accelerator.unwrap_model(trainer.model)).dtype).removeprefix("torch.")
+
+
+def _mixed(trainer: Any) -> str:
+    return {"bf16": "bfloat16", "fp16": "float16"}.get(str(trainer.accelerator.mixed_precision), "")
 
 
 def _is_done(trainer: Any) -> bool:
@@ -69,16 +76,12 @@ def _cast(model: nn.Module) -> None:
         )
     if getattr(head, _DONE, False):
         return
+    from curricula_vllm.projection import in_fp32
+
     before = head.weight.dtype
     head.float()
     setattr(head, _DONE, True)
-
-    def forward(hidden: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(hidden.device.type, enabled=False):
-            bias = None if head.bias is None else head.bias.float()
-            return functional.linear(hidden.float(), head.weight.float(), bias)
-
-    head.forward = forward
+    head.forward = in_fp32(head)
     embedding = model.get_input_embeddings()  # type: ignore[operator]
     if before != torch.float32 and getattr(embedding, "weight", None) is head.weight:
         # Tied: the embedding's weights are the head's, and what it gives has to stay as it was.

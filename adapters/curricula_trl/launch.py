@@ -1,28 +1,24 @@
 """Training from a mix alone: TRL's GRPOTrainer with the arguments under `trainer:`, and a display."""
 
 import contextlib
-import dataclasses
 import os
-import typing
 from collections.abc import Generator
 from pathlib import Path
-from types import NoneType, UnionType
 from typing import Any
 
 import torch
 from datasets import Dataset
-from safetensors import SafetensorError
 from transformers import PrinterCallback, ProgressCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from curricula.config import CurriculumConfig
-from curricula.config.explain import config_error, did_you_mean
+from curricula.config.explain import config_error
 from curricula.config.schema import shown
-from curricula_trl.bounds import check_bounds
+from curricula_trl.arguments import check_arguments_of, check_model
 from curricula_trl.display import display
-from curricula_trl.interruption import check_lengths
-from curricula_trl.recipes import arguments_of, check_arguments
+from curricula_trl.recipes import arguments_of
+from curricula_trl.refused import FirstStep, building, line, training
 from curricula_trl.sampler import CurriculumSampler
 
 
@@ -32,38 +28,8 @@ def check(config: CurriculumConfig) -> None:
     Raises:
         ConfigError: No model, or an argument that TRL's GRPOConfig does not have, or of a type it cannot use.
     """
-    if config.model is None:
-        message = "expected the path or the hub id of a model; got nothing; add one"
-        raise config_error(config.origin, ("model",), message)
-    if config.model.startswith((".", "/", "~")) and not Path(config.model).expanduser().is_dir():
-        message = f"expected the folder of a model; got {shown(config.model)}; check the path"
-        raise config_error(config.origin, ("model",), message)
     check_arguments_of(config)
-
-
-def check_arguments_of(config: CurriculumConfig) -> None:
-    """Checks what stands under `trainer:`.
-
-    Raises:
-        ConfigError: An argument that TRL's GRPOConfig does not have, of a type or a size it cannot use, or that the
-            recipe or the interruption of the mix contradicts.
-    """
-    hints = typing.get_type_hints(GRPOConfig)
-    known = [field.name for field in dataclasses.fields(GRPOConfig) if field.init]
-    for name, value in config.trainer.items():
-        if name not in known:
-            hint = did_you_mean(name, known)
-            hint = hint if "?" in hint else "see TRL's documentation of GRPOConfig"
-            message = f"expected an argument of trl.GRPOConfig; got {shown(name)}; {hint}"
-            raise config_error(config.origin, ("trainer", name), message)
-        expected = _numbers_only(hints[name])
-        if expected is not None and not _fits(expected, value):
-            hint = "; remove the quotes or change it" if isinstance(value, str) else ""
-            message = f"expected {expected}; got {shown(value)}{hint}"
-            raise config_error(config.origin, ("trainer", name), message)
-    check_lengths(config)
-    check_arguments(config)
-    check_bounds(config)
+    check_model(config)
 
 
 def run(
@@ -97,22 +63,14 @@ def run(
     try:
         Path(given["output_dir"]).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"expected a folder that can be written; got {shown(given['output_dir'])}: {_line(error)}"
+        message = f"expected a folder that can be written; got {shown(given['output_dir'])}: {line(error)}"
         raise config_error(config.origin, ("trainer", "output_dir"), message) from error
-    try:
+    with building(config):
         arguments = GRPOConfig(**given)
-    except (TypeError, ValueError, ImportError) as error:
-        raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
     checkpoint = _checkpoint(config, arguments.output_dir, resume)
     model = str(Path(str(config.model)).expanduser()) if str(config.model).startswith("~") else str(config.model)
-    try:
-        with _vllm(config, arguments):
-            trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
-    except (OSError, SafetensorError) as error:  # transformers' word for a model that is not there
-        message = f"expected a model that transformers can load; got {shown(model)}: {_line(error)}"
-        raise config_error(config.origin, ("model",), message) from error
-    except (ValueError, TypeError, ImportError) as error:
-        raise config_error(config.origin, ("trainer",), f"expected what TRL accepts; got: {_line(error)}") from error
+    with building(config, model), _vllm(config, arguments):
+        trainer = GRPOTrainer(model=model, reward_funcs=reward, args=arguments, train_dataset=dataset)
     sampler = CurriculumSampler(config, warm_start=warm_start).attach(trainer, launched=True)
     for theirs in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(theirs)
@@ -123,7 +81,10 @@ def run(
             trainer.add_callback(shown_by)
         if arguments.use_vllm:
             stack.callback(_end_engine, trainer)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        first = FirstStep()
+        trainer.add_callback(first)
+        with training(config, first):
+            trainer.train(resume_from_checkpoint=checkpoint)
     return trainer
 
 
@@ -141,13 +102,17 @@ def _vllm(config: CurriculumConfig, arguments: GRPOConfig) -> Generator[None]:
         yield
         return
     from curricula_vllm import use_cpu
-    from curricula_vllm.plugin import FP32_HEAD
+    from curricula_vllm.plugin import FP32_HEAD, fp32_head_is_asked
 
     use_cpu()
     given = os.environ.get(FP32_HEAD)
     if config.recipe.fp32_head and given is None:
         os.environ[FP32_HEAD] = "1"
     try:
+        if arguments.vllm_mode == "colocate" and fp32_head_is_asked():
+            from curricula_vllm.head import force_fp32
+
+            force_fp32()  # vLLM loads its plugins once a process: it may have done so before this was asked for
         yield
     finally:
         if given is None:
@@ -175,28 +140,3 @@ def _checkpoint(config: CurriculumConfig, output: str | None, resume: bool | str
 def _step(checkpoint: Path) -> int:
     number = checkpoint.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def _numbers_only(hint: Any) -> str | None:
-    """What a type admits, where it admits no text: `max_steps: "2"` fails deep inside the trainer otherwise."""
-    origin = typing.get_origin(hint)
-    parts = set(typing.get_args(hint)) if origin in (typing.Union, UnionType) else {hint}
-    parts.discard(NoneType)
-    if not parts or not parts <= {int, float, bool}:
-        return None
-    if parts == {bool}:
-        return "true or false"
-    return "a whole number" if parts == {int} else "a number"
-
-
-def _fits(expected: str, value: Any) -> bool:
-    if value is None:
-        return True
-    if isinstance(value, bool) or expected == "true or false":
-        return isinstance(value, bool) and expected == "true or false"
-    return isinstance(value, int) or (expected == "a number" and isinstance(value, float))
-
-
-def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,88 +1,97 @@
 """Trainer against generator: how far apart their log-probabilities of the sampled tokens are, after each update.
 
-TRL computes the trainer's for every batch that vLLM generated, so the comparison costs a gather of four numbers. The
-first batch of a run is generated before any update: what differs there is arithmetic, and is what later ones are held
-against, those of a resumed run too. A generator that an update left behind, as copies of tied or packed heads are,
-shows in the batch after it where the step was large. Where steps are small, its head is read: in the trainer's process,
-rows of it have to be the trainer's own, to the bit.
+TRL computes the trainer's for every batch that vLLM generated, unless its importance correction is off, so the
+comparison costs a gather of a few numbers; with the head read, less than a hundredth of a step
+(tests/benchmarks/test_mismatch_cost.py). The first batch of a run is generated before any update: what differs there is
+arithmetic, and is what later ones are held against, those of a resumed run too. Where an update left the generator's
+head behind, the head itself shows it (`heads`), however small the step was; other weights show in the log-probabilities
+alone.
 """
 
 import logging
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
 from curricula import CheckpointError
-from curricula_trl.fp32 import head_dtype
+from curricula.apart import apart
+from curricula_trl.fp32 import head_dtype, model_dtype
+from curricula_trl.heads import Heads
 from curricula_trl.merge import loss_mask
 from curricula_trl.ranks import Ranks
 
 logger = logging.getLogger("curricula")
 
-FACTOR, LEAST, MOST = 4.0, 0.01, 0.2
-"""A mean difference is too large above FACTOR times the first batch's, where it is above LEAST nats; and above MOST,
+FACTOR, MOST = 4.0, 0.2
+"""A mean difference is too large above FACTOR times the first batch's, where it is above LEAST; and above MOST nats,
 several times what arithmetic in 16 bits made of any model that was measured."""
+LEAST = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
+"""Nats a token, by the coarser dtype of the two sides. Healthy runs of 40 large steps, after which logits are large,
+reached 1.3e-5 in float32 (50 times the first batch) and 1.8e-2 in bfloat16."""
+
+_CAUSES = ("head", "start", "update")
 
 
 class Figures(NamedTuple):
-    """Of the tokens of a batch, over all ranks: absolute differences, and the divergence.
+    """Of the tokens of a batch, over all ranks.
 
     Attributes:
         mean: Mean absolute difference of the log-probabilities, in nats.
         largest: The largest.
-        kl: Estimate of KL(generator || trainer) a token, by exp(d) - 1 - d with d = log trainer - log generator, whose
-            terms are never negative (k3 of http://joschu.net/blog/kl-approx.html).
+        kl: Estimate of KL(generator || trainer) a token (`curricula.apart`).
         tokens: How many.
+        left_out: Tokens in the loss beside them, without a number on one side.
     """
 
     mean: float
     largest: float
     kl: float
     tokens: int
+    left_out: int
+
+
+class Sides(NamedTuple):
+    """What trainer and generator compute in, as "float32"; "" where that is not known."""
+
+    head: str
+    generator_head: str
+    model: str = ""
+    generator: str = ""
+
+    @property
+    def least(self) -> float:
+        """Difference of the log-probabilities below which nothing is said, in nats a token."""
+        return max(LEAST.get(dtype, LEAST["bfloat16"]) for dtype in (self.model, self.generator))
 
 
 def measured(output: dict[str, Any], ranks: Ranks) -> Figures | None:
-    """Figures of a batch on all ranks; None where the generator gave no log-probabilities."""
+    """Figures of a batch on all ranks; None where one side gave no log-probabilities."""
     sampled, trained = output.get("sampling_per_token_logps"), output.get("old_per_token_logps")
     if sampled is None or trained is None:
         return None
-    difference = (trained - sampled).double()
-    difference = difference[(loss_mask(output) != 0) & ~difference.isnan()]
-    size = difference.abs()
-    kl = torch.expm1(difference) - difference
-    largest = size.max() if size.numel() else size.new_zeros(())
-    mine = torch.stack([size.sum(), kl.sum(), size.new_tensor(float(size.numel())), largest])[None]
-    table = ranks.gather(mine) if ranks.world_size > 1 else mine
-    total, divergence, count = table[:, :3].sum(dim=0).tolist()
-    return Figures(total / max(count, 1), float(table[:, 3].max()), divergence / max(count, 1), int(count))
+    inside = loss_mask(output) != 0
+    both = torch.stack([sampled, trained])[:, inside].cpu().double().numpy()
+    differences, terms, known = apart(*both)
+    largest = differences.max(initial=0.0)
+    mine = [differences.sum(), terms.sum(), terms.size, known.size - terms.size, largest]
+    table = ranks.gather(torch.tensor([mine], dtype=torch.float64, device=sampled.device)).cpu()
+    total, divergence, count, left_out = table[:, :4].sum(dim=0).tolist()
+    return Figures(
+        total / max(count, 1), float(table[:, 4].max()), divergence / max(count, 1), int(count), int(left_out)
+    )
 
 
-def heads_of(trainer: Any, ranks: Ranks) -> tuple[str, str]:
-    """In what trainer and generator compute their logits; "" for a generator that does not show it, or is none."""
+def sides_of(trainer: Any, ranks: Ranks) -> Sides:
+    """What a trainer and its generator compute in; asks a server, on the rank that speaks with it."""
     if not getattr(trainer, "use_vllm", False) or not ranks.is_main:
-        return head_dtype(trainer), ""
+        return Sides(head_dtype(trainer), "", model_dtype(trainer))
     from curricula_vllm.head import head_dtype as generator_head_dtype
-    from curricula_vllm.head import model_dtype
+    from curricula_vllm.head import model_dtype as generator_dtype
 
-    # A head that a server says nothing of is in what its weights are in.
     generation = trainer.vllm_generation
-    return head_dtype(trainer), generator_head_dtype(generation) or model_dtype(generation)
-
-
-def reader_of(trainer: Any) -> Callable[[], bool | None]:
-    """Reads whether the generator's head is another than the trainer's: for an engine in this process, whole on it."""
-    generation = getattr(trainer, "vllm_generation", None)
-    spread = getattr(trainer, "is_fsdp_enabled", False) or getattr(trainer, "is_deepspeed_enabled", False)
-    if generation is None or generation.mode != "colocate" or generation.tensor_parallel_size > 1 or spread:
-        return lambda: None
-    from curricula_vllm.head import holds
-
-    def read() -> bool | None:
-        held = holds(generation, trainer.accelerator.unwrap_model(trainer.model).get_output_embeddings().weight)
-        return None if held is None else not held
-
-    return read
+    return Sides(
+        head_dtype(trainer), generator_head_dtype(generation), model_dtype(trainer), generator_dtype(generation)
+    )
 
 
 class Mismatch:
@@ -90,47 +99,43 @@ class Mismatch:
 
     Args:
         ranks: Of the trainer.
-        heads: In what trainer and generator compute their logits, "float32" and the like; "" where that is not known.
-        is_stale: Whether the generator's head has other weights than the trainer's; None where it cannot be read.
+        sides: What both compute in.
+        heads: Looks at the head of this rank's generator; on every rank or on none.
+        uses_vllm: Whether the generator is one that gives log-probabilities.
     """
 
-    def __init__(
-        self, ranks: Ranks, heads: tuple[str, str], is_stale: Callable[[], bool | None] = lambda: None
-    ) -> None:
-        self._ranks = ranks
-        self._heads = heads
-        self._is_stale = is_stale
+    def __init__(self, ranks: Ranks, sides: Sides, heads: Heads | None = None, uses_vllm: bool = True) -> None:
+        self._ranks, self._sides, self._heads = ranks, sides, heads
+        self._uses_vllm = uses_vllm
         self._first: Figures | None = None
         self._last: Figures | None = None
-        self._large = 0
+        self._counts: dict[str, int] = dict.fromkeys(_CAUSES, 0)
+        self._left_out = 0
+        self._said_none = False
 
     def watch(self, output: dict[str, Any]) -> None:
         """Measures a batch that was just generated, before anything is done to it."""
+        stale = self._stale_ranks(output)
         found = measured(output, self._ranks)
-        if found is None or found.tokens == 0:
-            return
-        self._last = found
-        if self._first is None:
+        if found is None:
+            if self._uses_vllm and not self._said_none:
+                self._said_none = True
+                self._report(None)
+        elif found.tokens or found.left_out:
+            self._last = found
+            self._note_left_out(found)
+        if found is not None and found.tokens and self._first is None:
             self._first = found
             self._report(found)
-        stale = self._is_stale()
-        if stale or found.mean > min(max(FACTOR * self._first.mean, LEAST), MOST):
-            self._large += 1
-            # Said the 1st, 2nd, 4th, 8th … time: it is to be seen, not to fill the log.
-            if self._ranks.is_main and self._large & (self._large - 1) == 0:
-                logger.warning(
-                    "trainer and generator: expected log-probabilities about as near as at the start (%.2g nats a "
-                    "token); got %.2g (largest %.2g) after a weight update: the generator holds other weights, as a "
-                    "stale head does (%d times so far)",
-                    self._first.mean,
-                    found.mean,
-                    found.largest,
-                    self._large,
-                )
+        if stale:
+            self._warn("head", found, f"{', '.join(map(str, stale))} of {self._ranks.world_size}")
+        elif found is not None and found.tokens and self._first is not None and found.mean > self._limit(self._first):
+            self._warn("start" if self._first.mean > MOST else "update", found, "")
 
-    def state(self) -> list[float]:
-        """The first batch's figures, for a checkpoint; empty before there is one."""
-        return [] if self._first is None else [float(value) for value in self._first]
+    def state(self) -> dict[str, Any]:
+        """The account, as JSON."""
+        first, last = ([] if found is None else list(found) for found in (self._first, self._last))
+        return {"first": first, "last": last, "counts": dict(self._counts), "left_out": self._left_out}
 
     def load(self, state: Any) -> None:
         """Takes over what `state` gave; None is that of a run before there was any.
@@ -138,40 +143,122 @@ class Mismatch:
         Raises:
             CheckpointError: It cannot be right.
         """
-        match state:
-            case None | []:
-                self._first = None
-            case [float(mean), float(largest), float(kl), float(tokens)] if min(mean, largest, kl, tokens) >= 0:
-                self._first = Figures(mean, largest, kl, int(tokens))
+        match state if state is not None else Mismatch(self._ranks, self._sides).state():
+            case {"first": first, "last": last, "counts": dict(counts), "left_out": int(left_out)} if (
+                _may_be_figures(first)
+                and _may_be_figures(last)
+                and set(counts) == set(_CAUSES)
+                and all(type(count) is int and count >= 0 for count in (*counts.values(), left_out))
+            ):
+                self._first, self._last = (Figures(*found) if found else None for found in (first, last))
+                self._counts, self._left_out = dict(counts), left_out
             case _:
-                raise CheckpointError(f"mismatch: expected four figures; got {str(state)[:80]}")
+                raise CheckpointError(f"mismatch: expected its saved account; got {str(state)[:80]}")
 
     def metrics(self) -> dict[str, float]:
-        """Of the last batch; nothing before there is one."""
+        """Of the last batch, and counts since the start; nothing before there is one."""
+        stale = {"mismatch/stale": float(sum(self._counts.values()))}
         if self._last is None:
-            return {}
-        mean, largest, kl, _ = self._last
-        return {
-            "mismatch/mean": mean,
-            "mismatch/largest": largest,
-            "mismatch/kl": kl,
-            "mismatch/stale": float(self._large),
-        }
+            return stale if sum(self._counts.values()) else {}
+        mean, largest, kl, *_ = self._last
+        found = {"mismatch/mean": mean, "mismatch/largest": largest, "mismatch/kl": kl, **stale}
+        return {**found, "mismatch/left_out": float(self._left_out)}
 
-    def _report(self, found: Figures) -> None:
+    def _limit(self, first: Figures) -> float:
+        return min(max(FACTOR * first.mean, self._sides.least), MOST)
+
+    def _stale_ranks(self, output: dict[str, Any]) -> list[int]:
+        """Ranks whose generator has another head than it was sent."""
+        if self._heads is None:
+            return []
+        mine = self._ranks.together("generator's head", self._heads.is_stale)
+        device = output["completion_mask"].device
+        flags = self._ranks.gather(torch.tensor([mine is True], dtype=torch.int64, device=device)).tolist()
+        return [rank for rank, flag in enumerate(flags) if flag]
+
+    def _note_left_out(self, found: Figures) -> None:
+        if found.left_out and not self._left_out and self._ranks.is_main:
+            logger.warning(
+                "trainer and generator: %d of %d tokens have no finite log-probability on one side (-9999 from vLLM is "
+                "none) and are left out of the comparison; mismatch/left_out counts them (said once)",
+                found.left_out,
+                found.tokens + found.left_out,
+            )
+        self._left_out += found.left_out
+
+    def _warn(self, cause: str, found: Figures | None, where: str) -> None:
+        self._counts[cause] += 1
+        times = self._counts[cause]
+        # Said the 1st, 2nd, 4th, 8th … time: it is to be seen, not to fill the log.
+        if not self._ranks.is_main or times & (times - 1) != 0:
+            return
+        first, apart_by = self._first, ""
+        if found is not None and found.tokens:
+            apart_by = f"{found.mean:.2g} nats a token, the largest {found.largest:.2g}"
+        if cause == "head":
+            logger.warning(
+                "trainer and generator: the generator's head holds other weights than it was sent at the last update, "
+                "on rank %s%s: a stale head (%d times so far)",
+                where,
+                f"; log-probabilities are apart by {apart_by}" if apart_by else "",
+                times,
+            )
+        elif cause == "start":
+            logger.warning(
+                "trainer and generator: expected log-probabilities apart by %.2g nats a token at most; got %s, and as "
+                "much in the first batch, before any update: does vLLM load the model that is trained, and sample from "
+                "all of its distribution (top_p, top_k, min_p, repetition_penalty)? (%d times so far)",
+                MOST,
+                apart_by,
+                times,
+            )
+        elif first is not None:
+            logger.warning(
+                "trainer and generator: expected log-probabilities apart by %.2g nats a token at most, as arithmetic "
+                "explains (%.2g in the first batch); got %s after a weight update: the generator holds other weights, "
+                "as where an update did not reach it (%d times so far)",
+                self._limit(first),
+                first.mean,
+                apart_by,
+                times,
+            )
+
+    def _report(self, found: Figures | None) -> None:
         if not self._ranks.is_main:
             return
-        ours, theirs = self._heads
-        text = "trainer and generator differ by %.2g nats a token (largest %.2g, KL %.2g) on %d tokens"
-        if ours and theirs and ours != theirs and "float32" in self._heads:
+        ours, theirs = self._sides[:2]
+        if found is None:
+            text = (
+                "trainer and generator: log-probabilities are not compared, as TRL computes the trainer's only with "
+                "vllm_importance_sampling_correction"
+            )
+        else:
+            text = "trainer and generator differ by {:.2g} nats a token (largest {:.2g}, KL {:.2g}) on {} tokens"
+            text = text.format(*found)
+        if self._heads is not None and self._heads.is_out_of_reach:
+            text += (
+                "; the server does not show its head, so a stale one is seen by its log-probabilities alone: `python "
+                "-m curricula_vllm serve` shows it, as does --worker-extension-cls curricula_vllm.reading.Extension"
+            )
+        if ours and theirs and ours != theirs and "float32" in (ours, theirs):
             logger.warning(
-                text + ": the trainer's head is in %s, the generator's in %s. FP32 on one side only can be worse than "
-                "on neither: set recipe.fp32_head, and CURRICULA_FP32_HEAD=1 for vLLM (for a server, where `python -m "
+                "%s: the trainer's head is in %s, the generator's in %s. FP32 on one side only can be worse than on "
+                "neither: set recipe.fp32_head, and CURRICULA_FP32_HEAD=1 for vLLM (for a server, where `python -m "
                 "curricula_vllm serve` is started), or leave out both",
-                *found,
+                text,
                 ours,
                 theirs,
             )
         else:
-            logger.info(text, *found)
-            print(f"curricula: {text % found}", flush=True)  # as the banner: few scripts show what is logged at INFO
+            logger.info("%s", text)
+            print(f"curricula: {text}", flush=True)  # as the banner: few scripts show what is logged at INFO
+
+
+def _may_be_figures(found: object) -> bool:
+    match found:
+        case []:
+            return True
+        case [float(mean), float(largest), float(kl), int(tokens), int(left_out)]:
+            return min(mean, largest, kl, tokens, left_out) >= 0
+        case _:
+            return False

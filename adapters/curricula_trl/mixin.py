@@ -1,8 +1,9 @@
 """The seam to TRL: methods of a trainer, each calling TRL's own.
 
-Only hooks that have been stable from TRL 0.24 to 1.16 are used, but for two: the generation of one turn serves
+Only hooks that have been stable from TRL 0.24 to 1.16 are used, but for three: the generation of one turn serves
 interruptions alone, and has its signature checked for them; the log-probabilities of a batch are passed on as they
-are, and looked at for `monitor.clipping` alone. The mixin comes first in the class, so that a
+are, and looked at for `monitor.clipping` alone; and so are whole rollouts, of which the mask of tools' tokens is read
+where it is one. The mixin comes first in the class, so that a
 user's own subclass keeps all of its overrides.
 """
 
@@ -18,7 +19,18 @@ from curricula.tracking import metric_names
 from curricula_trl.binding import Binding
 
 PREFIX = "curriculum/"
-_SELDOM = {"repeats", "expired", "duplicates", "single", "overlong", "no_signal", "unscorable", "stale", "cancelled"}
+_SELDOM = {
+    "repeats",
+    "expired",
+    "duplicates",
+    "single",
+    "overlong",
+    "no_signal",
+    "unscorable",
+    "stale",
+    "cancelled",
+    "left_out",
+}
 
 
 class CurriculumMixin:
@@ -44,6 +56,12 @@ class CurriculumMixin:
         return binding.interruption.generate(
             self, lambda prompts, fields: turn(prompts, images, fields, *args, **kwargs), prompt_ids, multimodal_fields
         )
+
+    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._generate(*args, **kwargs)
+        if self._curricula is not None and self.model.training:
+            self._curricula.generated(found)
+        return found
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)

@@ -113,10 +113,6 @@ class Ranks:
         """A JSON-able value of each rank, in the order of the ranks."""
         return [value] if self.world_size == 1 else self._collect(value)
 
-    def barrier(self) -> None:
-        """Waits until every rank is here."""
-        self._accelerator.wait_for_everyone()
-
     @property
     def _device(self) -> torch.device:
         return self._accelerator.device

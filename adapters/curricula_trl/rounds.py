@@ -42,7 +42,7 @@ class Scores:
         columns: Shape (B, functions), rewards; NaN where a function gave none.
         tokens: Shape (B,), tokens generated.
         trainable: Shape (B,), whether there is a token to train on.
-        truncated: Shape (B,), whether generation ended at the limit.
+        truncated: Shape (B,), whether it was cut off at the limit.
         interrupted: Shape (B,), whether the thinking was ended by force; None where that is never done.
     """
 
@@ -89,11 +89,22 @@ def outcomes(trainer: Any, draws: Sequence[Draw], scores: Scores, success: int |
     return told
 
 
-def truncated(trainer: Any, completion_ids: Sequence[Sequence[int]]) -> list[bool]:
-    """Which rollouts ended at the limit of tokens: their last token is neither an end nor padding, as TRL has it."""
+def truncated(trainer: Any, completion_ids: Sequence[Sequence[int]], full: Sequence[bool]) -> list[bool]:
+    """Which rollouts were cut off at their limit of tokens.
+
+    TRL takes every rollout for truncated whose last token is neither an end nor padding. One that a `stop` string
+    ended, or a part of a text, is none that wanted more tokens.
+
+    Args:
+        trainer: The trainer.
+        completion_ids: The rollouts.
+        full: Which had all the tokens that they may have.
+    """
     tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
     ends = {*getattr(trainer, "eos_token_ids", [tokenizer.eos_token_id]), tokenizer.pad_token_id}
-    return [len(ids) > 0 and int(ids[-1]) not in ends for ids in completion_ids]
+    return [
+        whole and len(ids) > 0 and int(ids[-1]) not in ends for ids, whole in zip(completion_ids, full, strict=True)
+    ]
 
 
 def batch_values(trainer: Any, columns: Floats) -> Floats | None:
@@ -111,9 +122,13 @@ def batch_values(trainer: Any, columns: Floats) -> Floats | None:
     return _sum(columns, weights) if getattr(trainer, "scale_rewards", None) == "batch" else None
 
 
-def weighted(trainer: Any, columns: Floats) -> Floats:
-    """Weighted sums of the reward functions' values, shape (B,); NaN where none gave any."""
-    return _sum(columns, _weights(trainer))
+def compared(trainer: Any, columns: Floats) -> Floats:
+    """What advantages are made of; NaN where there is none.
+
+    Shape (B,), weighted sums of rewards, or (B, parts), the values of each function that counts.
+    """
+    weights = _weights(trainer)
+    return columns[:, weights != 0.0] if one_by_one(trainer) else _sum(columns, weights)
 
 
 def one_by_one(trainer: Any) -> bool:

@@ -23,7 +23,14 @@ from curricula.log import open_log, warm_start
 from curricula.tracking import load_trackers
 from curricula_trl.binding import Binding
 from curricula_trl.callback import CurriculumCallback
-from curricula_trl.checks import check_clipping, check_dataset, check_refill, check_rewards, check_trainer
+from curricula_trl.checks import (
+    check_clipping,
+    check_dataset,
+    check_refill,
+    check_rewards,
+    check_trainer,
+    warn_of_batching,
+)
 from curricula_trl.fp32 import fp32_head
 from curricula_trl.mixin import CurriculumMixin
 from curricula_trl.policy import show_policy
@@ -165,12 +172,15 @@ class CurriculumSampler(Sampler[int]):
                 # Attached before: what it knows of these prompts goes on, and other prompts are refused.
                 curriculum.load_state_dict(self._curriculum.state_dict())
 
+        ranks.from_main(lambda: _check_server(trainer))
         ranks.agree("size of the data set", len(rows))
         ranks.from_main(build)
         if self.config.recipe.fp32_head:
             ranks.together("head", lambda: fp32_head(trainer))
         binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
-        warn_of_vanishing(trainer, ranks)
+        ranks.from_main(lambda: warn_of_vanishing(trainer, ranks))
+        if ranks.is_main:
+            warn_of_batching(trainer)
         if not isinstance(trainer, CurriculumMixin):
             trainer.__class__ = _with_curriculum(type(trainer))
         trainer._curricula = binding
@@ -335,6 +345,13 @@ def detach(trainer: Any) -> None:
     if sampler is None:
         raise CurriculaRuntimeError(f"detach: this {type(trainer).__name__} has no curriculum")
     sampler.detach()
+
+
+def _check_server(trainer: Any) -> None:
+    if getattr(trainer, "use_vllm", False):
+        from curricula_vllm.same_model import check_same_model
+
+        check_same_model(trainer)
 
 
 def _with_curriculum(original: type) -> type:

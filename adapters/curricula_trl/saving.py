@@ -12,6 +12,7 @@ from curricula import CheckpointError, load_state, save_state
 from curricula_trl.ahead import Ahead
 from curricula_trl.batch import Fill
 from curricula_trl.block import block_shape, in_block, load_block, save_block
+from curricula_trl.clipping import Clipping
 from curricula_trl.mismatch import Mismatch
 from curricula_trl.ranks import Ranks
 from curricula_trl.refill import Refill
@@ -28,12 +29,22 @@ class Saving:
         ranks: Of the trainer.
         ahead: On rank 0, the curriculum and what was asked for early.
         refill: What fills batches.
-        mismatch: What trainer and generator differed by at first.
+        mismatch: What trainer and generator differed by.
+        clipping: What was counted since the last log.
         prompts: Rows of the data set.
     """
 
-    def __init__(self, ranks: Ranks, ahead: Ahead | None, refill: Refill, mismatch: Mismatch, prompts: int) -> None:
+    def __init__(
+        self,
+        ranks: Ranks,
+        ahead: Ahead | None,
+        refill: Refill,
+        mismatch: Mismatch,
+        clipping: Clipping,
+        prompts: int,
+    ) -> None:
         self.ranks, self.refill, self.mismatch, self.prompts = ranks, refill, mismatch, prompts
+        self.clipping = clipping
         self._ahead = ahead
 
     def save(self, trainer: Any, checkpoint: Path) -> None:
@@ -109,6 +120,7 @@ class Saving:
             "ahead": self._ahead.state(),
             "refill": self.refill.state(),
             "mismatch": self.mismatch.state(),
+            "clipping": self.clipping.state(),
             "step": int(trainer._step),
             "global_step": int(trainer.state.global_step),
             "in_block": in_block(trainer),
@@ -128,6 +140,7 @@ class Saving:
             return None
         state = load_state(folder)
         saved = _checked(state, folder, checkpoint)
+        self.clipping.load(state.get("clipping"))  # rank 0 alone shows it
         self._ahead.load(state["curriculum"], state["ahead"])
         return saved
 

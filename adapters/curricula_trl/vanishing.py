@@ -9,9 +9,6 @@ from curricula_trl.ranks import Ranks
 
 logger = logging.getLogger("curricula")
 
-MOST = 0.5
-"""Of the updates that vanish, from which on it is said."""
-
 
 def warn_of_vanishing(trainer: Any, ranks: Ranks) -> None:
     """Says once, as a run is attached, where most updates vanish as the weights are rounded to the generator's bf16.
@@ -22,7 +19,7 @@ def warn_of_vanishing(trainer: Any, ranks: Ranks) -> None:
     if not ranks.is_main or not getattr(trainer, "use_vllm", False):
         return
     from curricula_vllm.head import model_dtype
-    from curricula_vllm.precision.rounding import surviving_share
+    from curricula_vllm.precision.rounding import MOST_LOST, surviving_share
 
     policy = trainer.accelerator.unwrap_model(trainer.model)
     trained = [weight for weight in policy.parameters() if weight.requires_grad and weight.dtype == torch.float32]
@@ -30,7 +27,7 @@ def warn_of_vanishing(trainer: Any, ranks: Ranks) -> None:
         return
     rate = trainer.args.learning_rate
     share = surviving_share(trained, rate, torch.bfloat16)
-    if share is not None and 1 - share > MOST:
+    if share is not None and 1 - share > MOST_LOST:
         logger.warning(
             "trainer and generator: at a learning rate of %g about %.1f%% of the updates of float32 weights vanish "
             "when they are rounded to vLLM's bfloat16, until they add up. `curricula precision MODEL` measures how far "

@@ -7,21 +7,30 @@ from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbeddingMethod
 
 from curricula.errors import CurriculaRuntimeError
+from curricula_vllm.plugin import FP32_HEAD, fp32_head_is_asked
+from curricula_vllm.reading import parts, shows_head
 
 # From 0.26 on the head's dtype is an attribute; before it, the projection is a method to override.
 HAS_DTYPE = hasattr(LogitsProcessor, "_apply_head")
 
 
 class FP32Head(LogitsProcessor):
-    """vLLM's logits processor, projecting in float32 whatever the dtype of the model."""
+    """vLLM's logits processor, projecting in float32 whatever the dtype of the model, where it is asked for.
+
+    That is decided for each engine as it is built: vLLM loads its plugins once a process, and what takes the place of a
+    layer stays there.
+    """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self.head_dtype = torch.float32
+        if fp32_head_is_asked():
+            self.head_dtype = torch.float32
 
     if not HAS_DTYPE:
 
         def _get_logits(self, hidden_states: Any, lm_head: Any, embedding_bias: Any, skip_gather: bool = False) -> Any:
+            if getattr(self, "head_dtype", None) != torch.float32:
+                return super()._get_logits(hidden_states, lm_head, embedding_bias, skip_gather)
             if not isinstance(lm_head.quant_method, UnquantizedEmbeddingMethod):
                 raise CurriculaRuntimeError(
                     f"an FP32 head: expected a head that is not quantised; got {type(lm_head.quant_method).__name__}"
@@ -33,7 +42,7 @@ class FP32Head(LogitsProcessor):
 
 
 def force_fp32() -> None:
-    """Has vLLM build `FP32Head` for every model of this process; again is nothing.
+    """Has vLLM build `FP32Head` for every model of this process from now on; again is nothing.
 
     Raises:
         CurriculaRuntimeError: This vLLM has no such layer to replace, or another plugin has replaced it.
@@ -69,15 +78,24 @@ def refresh(model: torch.nn.Module) -> None:
 def head_dtype(generation: Any) -> str:
     """In what the generator of TRL's `VLLMGeneration` computes its logits, as "float32"; "" where that is not shown.
 
-    A server shows it where it was started with `--hf-overrides '{"head_dtype": ...}'`, as `python -m curricula_vllm
-    serve` does for an FP32 head from vLLM 0.26 on. One that shows none may have it by CURRICULA_FP32_HEAD all the same.
+    A server shows it where it was started by `python -m curricula_vllm serve`, or with `--hf-overrides '{"head_dtype":
+    ...}'`. One that shows none may have it in float32 all the same, by CURRICULA_FP32_HEAD.
+
+    Raises:
+        CurriculaRuntimeError: An engine in this process has no FP32 head, although the environment asks for one.
     """
     if generation.mode == "colocate":
         model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
         for module in model.modules():
             if isinstance(module, LogitsProcessor):
-                found = getattr(module, "head_dtype", None)
-                return str(found or next(model.parameters()).dtype).removeprefix("torch.")
+                dtype = getattr(module, "head_dtype", None) or next(model.parameters()).dtype
+                found = str(dtype).removeprefix("torch.")
+                if fp32_head_is_asked() and found != "float32":
+                    raise CurriculaRuntimeError(
+                        f"an FP32 head: expected vLLM's in float32, as {FP32_HEAD}=1 asks; got {found}: vLLM loads "
+                        "plugins once a process, or leaves them out (VLLM_PLUGINS): set it before the process starts"
+                    )
+                return found
         return ""
     client = getattr(generation, "vllm_client", None)
     if client is None:
@@ -85,7 +103,10 @@ def head_dtype(generation: Any) -> str:
     shown = client.get_server_info().get("model_config") or {}
     overrides = shown.get("hf_overrides")
     found = overrides.get("head_dtype") if isinstance(overrides, dict) else None
-    return str((shown.get("dtype") if found == "model" else found) or "").removeprefix("torch.")
+    found = shown.get("dtype") if found == "model" else found
+    if not found and shows_head(generation) and (held := parts(generation, [0], [0])):
+        found = held[0].computes
+    return str(found or "").removeprefix("torch.")
 
 
 def model_dtype(generation: Any) -> str:
@@ -96,26 +117,3 @@ def model_dtype(generation: Any) -> str:
     client = getattr(generation, "vllm_client", None)
     shown = {} if client is None else client.get_server_info().get("model_config") or {}
     return str(shown.get("dtype") or "").removeprefix("torch.")
-
-
-def holds(generation: Any, weight: torch.Tensor, rows: int = 64) -> bool | None:
-    """Whether the engine of TRL's `VLLMGeneration` in this process has these weights as its head.
-
-    Args:
-        generation: In colocate mode, on one device, and awake.
-        weight: Shape (vocabulary, hidden), the trainer's.
-        rows: How many rows are compared, spread over the vocabulary; exactly, in the engine's dtype.
-
-    Returns:
-        None where the engine has no such head, or has it asleep or quantised.
-    """
-    if getattr(generation, "_llm_weights_sleeping", False):
-        return None
-    model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
-    head = getattr(model, "lm_head", None)
-    own = getattr(head, "weight", None)
-    if own is None or not own.is_floating_point() or own.dim() != 2 or own.shape[1] != weight.shape[1]:
-        return None
-    chosen = torch.linspace(0, min(len(own), len(weight)) - 1, rows).long()
-    theirs = weight.detach()[chosen.to(weight.device)].to(own.device, own.dtype)
-    return bool(torch.equal(own.detach()[chosen.to(own.device)], theirs))

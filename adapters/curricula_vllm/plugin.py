@@ -11,6 +11,8 @@ from curricula.versions import require
 
 FP32_HEAD = "CURRICULA_FP32_HEAD"
 SHARED_MEMORY = "curricula_shm"
+# What a server's workers gain, to show their head.
+EXTENSION = "curricula_vllm.reading.Extension"
 # The process that a server is to end with.
 PARENT = "CURRICULA_PARENT"
 

@@ -3,8 +3,8 @@
     python -m curricula_vllm serve MODEL [arguments of vllm serve]
 
 It opens the routes that weights come by, takes them by NCCL or, where there is no accelerator, through shared memory,
-and gives the log-probabilities of the distribution that is sampled from. With CURRICULA_FP32_HEAD=1 it shows, from vLLM
-0.26 on, that its head is in FP32. Arguments that are given stand.
+gives the log-probabilities of the distribution that is sampled from, and shows what its head holds and computes in.
+CURRICULA_FP32_HEAD=1 computes the logits in FP32. Arguments that are given stand.
 """
 
 import json
@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from importlib import metadata
 
-from curricula.errors import CurriculaValueError
+from curricula.errors import CurriculaError, CurriculaValueError, described
 from curricula.versions import require
-from curricula_vllm.plugin import FP32_HEAD, PARENT, fp32_head_is_asked
+from curricula_vllm.plugin import EXTENSION, FP32_HEAD, PARENT, fp32_head_is_asked
 
 _OVERRIDES = "--hf-overrides"
 
@@ -35,6 +35,7 @@ def arguments(given: Sequence[str], accelerator: bool) -> list[str]:
         "--weight-transfer-config": json.dumps({"backend": "nccl" if accelerator else "curricula_shm"}),
         "--logprobs-mode": "processed_logprobs",
         "--max-logprobs": "-1",
+        "--worker-extension-cls": EXTENSION,
     }
     names = set(map(_name, given))
     added = [part for name, value in own.items() if name not in names for part in (name, value)]
@@ -104,7 +105,11 @@ def end_with(parent: int, pause: float = 1.0) -> None:
 
 
 def serve(given: Sequence[str]) -> None:
-    """Runs the server in this process, until it is stopped."""
+    """Runs the server in this process, until it is stopped.
+
+    Raises:
+        CurriculaValueError: What vLLM says of a model or an argument that it does not take.
+    """
     require("vllm")
     if parent := os.environ.pop(PARENT, ""):
         end_with(int(parent))
@@ -121,7 +126,14 @@ def serve(given: Sequence[str]) -> None:
     sys.argv = ["vllm", *arguments(given, has_accelerator())]
     from vllm.entrypoints.cli.main import main
 
-    main()
+    try:
+        main()
+    except CurriculaError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CurriculaValueError(
+            f"serve: expected a model and arguments that vLLM takes; got {' '.join(given)}: {described(error)}"
+        ) from error
 
 
 def _answer_for_vllm() -> None:

@@ -80,9 +80,10 @@ class _Watched(HTTPAdapter):
             raise got
         if got.status_code >= 500:
             said = " ".join(got.text.split())[:300]
+            other = "if it serves another model than is trained, start it with that one; " if _sends(request) else ""
             raise CurriculaRuntimeError(
                 f"the vLLM server at {self._url} failed, asked for {request.path_url} ({got.status_code}: {said}): "
-                f"{_REMEDY}"
+                f"{other}{_REMEDY}"
             )
         return got
 
@@ -114,6 +115,11 @@ class _Watched(HTTPAdapter):
             return requests.get(f"{self._url}/health", timeout=limit).status_code == 200
         except requests.RequestException:
             return False
+
+
+def _sends(request: Any) -> bool:
+    """Whether it is weights that are sent."""
+    return request.path_url.startswith("/update_weights")
 
 
 def _innermost(error: BaseException) -> BaseException:

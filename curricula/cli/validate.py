@@ -32,10 +32,12 @@ def command(
         mixed = load_environments(config, mix.parent)
         config, sizes = mixed.config, dict(mixed.sizes)
     _check_parts(config)
-    if config.trainer:
-        from curricula_trl import launch
+    if config.trainer or config.model is not None:
+        from curricula_trl.arguments import check_arguments_of, check_model
 
-        launch.check_arguments_of(config)
+        check_arguments_of(config)
+        if config.model is not None:
+            check_model(config)
     text = resolved(config, list(sizes) or None)
     if as_json:
         typer.echo(json.dumps({"file": str(mix), "prompts": sizes, "mix": config.model_dump(mode="json")}))

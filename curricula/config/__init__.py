@@ -18,9 +18,10 @@ from curricula.config.bandit import (
     UcbConfig,
 )
 from curricula.config.belief import ArcsineKalmanConfig, BeliefConfig, DecayedBetaConfig, HierarchicalConfig
+from curricula.config.interruption import InterruptionConfig
 from curricula.config.launcher import launcher_keys
 from curricula.config.load import as_config, load_mix
-from curricula.config.recipe import InterruptionConfig, RecipeConfig
+from curricula.config.recipe import RecipeConfig
 from curricula.config.schema import (
     CurriculumConfig,
     EnvironmentConfig,

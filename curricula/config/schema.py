@@ -12,14 +12,18 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from curricula.config.bandit import AnyBandit, CompetitionConfig
 from curricula.config.belief import AnyBelief, HierarchicalConfig
+from curricula.config.interruption import InterruptionConfig
 from curricula.config.planned import AnyShares, SharesConfig
-from curricula.config.recipe import AnyRecipe, InterruptionConfig, RecipeConfig
+from curricula.config.recipe import AnyRecipe, RecipeConfig
 from curricula.config.section import Section, problem, shown
 
 Path = tuple[str | int, ...]
 
 Levels = Annotated[tuple[int, int], Field(strict=False)]
 """`[low, high]`, both included."""
+
+TOLERANCE = 1e-6
+"""Results that differ by no more are alike: hosts weigh and sum rewards in floating point."""
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 """A fraction, never a percentage or a count."""
@@ -142,7 +146,7 @@ class ZeroVarianceConfig(Section):
     """
 
     type: Literal["zero_variance"] = "zero_variance"
-    tolerance: Annotated[float, Field(ge=0)] = 1e-6
+    tolerance: Annotated[float, Field(ge=0)] = TOLERANCE
     on: Literal["success", "components"] = "success"
 
 
@@ -202,6 +206,11 @@ class SelectionConfig(Section):
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.005
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     expiry: Annotated[int, Field(ge=1, le=2**31)] = 1000
+
+    @property
+    def tolerance(self) -> float:
+        """Results of a group that differ by no more are alike: of the filter on zero variance, or its default."""
+        return next((rule.tolerance for rule in self.filters if isinstance(rule, ZeroVarianceConfig)), TOLERANCE)
 
 
 class RefillConfig(Section):

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 
+from curricula.config.schema import TOLERANCE
 from curricula.filters.base import Flags, Floats, Groups, Judgement
 
 
@@ -18,7 +19,7 @@ class ZeroVariance:
 
     reason: Judgement = "zero_variance"
 
-    def __init__(self, tolerance: float = 1e-6, on: Literal["success", "components"] = "success") -> None:
+    def __init__(self, tolerance: float = TOLERANCE, on: Literal["success", "components"] = "success") -> None:
         self.tolerance, self.on = tolerance, on
 
     def mixed(self, groups: Groups) -> Flags:
@@ -29,9 +30,9 @@ class ZeroVariance:
         >>> ZeroVariance().mixed(Groups(results, None, flags[:, 0], ~flags, flags, flags))
         array([False,  True, False])
         """
-        mixed = _spread(groups.results_KG) > self.tolerance
+        mixed = spread(groups.results_KG) > self.tolerance
         if groups.components_KGC is not None:
-            alone = _spread(groups.components_KGC).max(axis=1) > self.tolerance
+            alone = spread(groups.components_KGC).max(axis=1) > self.tolerance
             known = ~np.isnan(groups.components_KGC).all(axis=(1, 2))
             decide = known if self.on == "components" else known & ~groups.declared_K
             mixed = np.where(decide, alone, mixed)
@@ -42,7 +43,7 @@ class ZeroVariance:
         return (groups.live_K > 1) & ~self.mixed(groups)
 
 
-def _spread(values: Floats) -> Floats:
+def spread(values: Floats) -> Floats:
     """Largest minus smallest along the second axis; negative where nothing is known."""
     live = ~np.isnan(values)
     highest = np.where(live, values, -np.inf).max(axis=1)

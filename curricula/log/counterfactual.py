@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from curricula.config import CurriculumConfig
 from curricula.config.predictors import names_predictor
-from curricula.config.schema import PredictorConfig
+from curricula.config.schema import TOLERANCE, PredictorConfig
 from curricula.errors import CurriculaValueError
 from curricula.log.estimate import Estimate, estimate
 from curricula.log.events import ROLLOUTS
@@ -190,7 +190,7 @@ class _Walk:
             tokens = np.nan if row["tokens"] is None else float(np.nansum(row["tokens"]))
             self.columns["code"].append(float(self.shadow.pool.codes[row["index"]]))
             self.columns["weight"].append(weight)
-            self.columns["informative"].append(float(results.size > 1 and np.ptp(results) > 1e-6))
+            self.columns["informative"].append(float(results.size > 1 and np.ptp(results) > TOLERANCE))
             self.columns["success"].append(float(results.mean()))
             self.columns["tokens"].append(tokens)
 

@@ -139,9 +139,10 @@ def run(arm: str, seed: int, model: Any, generations: int, every: int) -> dict[s
         "seed": seed,
         "points": [{"recipe": arm, "seed": seed, **point} for point in examiner.points],
         "steps": int(host.state.global_step),
-        "deciles": [logged[f"curriculum/clipping/decile_{number}"] for number in range(10)],
-        "clipped": logged["curriculum/clipping/clipped"],
-        "truncated": logged["curriculum/clipping/truncated"],
+        # A loss logs what it does: it clips tokens away, or cuts their weights.
+        "deciles": [logged.get(f"curriculum/clipping/decile_{number}", 0.0) for number in range(10)],
+        "clipped": logged.get("curriculum/clipping/clipped", 0.0),
+        "truncated": logged.get("curriculum/clipping/truncated", 0.0),
         "seconds": time.perf_counter() - start,
     }
 

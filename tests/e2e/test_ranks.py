@@ -1,5 +1,6 @@
 """Two real processes: rank 0 owns the state, the others follow, and a fault on any of them ends all of them."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launched import launch, result
+from vllm_host import needs_vllm
 
 
 @pytest.mark.slow
@@ -90,3 +92,15 @@ def test_fault_on_one_rank_ends_all(tmp_path: Path, fault: str, message: str) ->
     assert re.search(message, text), text[-4000:]
     assert "rank 0 failed, so this rank stops too: OSError: planted on rank 0" in text or fault != "rank 0 fails"
     assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_while_a_run_is_attached_ends_all_ranks(tmp_path: Path) -> None:
+    needs_vllm()
+    out, script = tmp_path / "out.json", Path(__file__).parents[1] / "integration" / "served_host.py"
+    code, text = launch(out, 2, script=script, folder=str(tmp_path), timeout=200)
+    assert code == 0, text[-4000:]
+    *failed, last = json.loads(out.read_text(encoding="utf-8"))
+    assert last[0] == "attached, 0 answers left"
+    assert len(failed) > 2, "it is asked more than once"
+    assert all("the server is gone" in said for ranks in failed for said in ranks), failed

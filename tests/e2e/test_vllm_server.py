@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "integration"))
 import host
 from vllm_host import disagreement, enlarge, loaded, needs_vllm, off_grid, saved, texts
 
-from curricula import CurriculaRuntimeError
+from curricula import CurriculaRuntimeError, CurriculaValueError
 
 needs_vllm()
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ SECONDS = 4.0
 def served(folder: Path, url: str, **changes: Any) -> Any:
     return host.trainer(
         folder / "out",
-        model=loaded(folder / "model", changes.pop("dtype", "float32")),
+        model=changes.pop("model", None) or loaded(folder / "model", changes.pop("dtype", "float32")),
         use_vllm=True,
         vllm_mode="server",
         vllm_server_base_url=url,
@@ -107,6 +107,7 @@ def test_training_by_a_server_until_it_is_killed(tmp_path: Path) -> None:
 def test_the_head_of_a_server_is_fp32(tmp_path: Path) -> None:
     import requests
 
+    from curricula_trl import CurriculumSampler
     from curricula_vllm import Server, complete, sampling, use_cpu
     from curricula_vllm.head import head_dtype
 
@@ -119,6 +120,9 @@ def test_the_head_of_a_server_is_fp32(tmp_path: Path) -> None:
         enlarge(trainer.model)
         trainer.vllm_generation.sync_weights()
         client = trainer.vllm_generation.vllm_client
+        other = served(tmp_path, server.url, model=host.model(hidden_size=96), max_steps=1, save_strategy="no")
+        with pytest.raises(CurriculaValueError, match=r"\(hidden_size 96\); got .*model \(hidden_size 64\)"):
+            CurriculumSampler().attach(other)
         assert head_dtype(trainer.vllm_generation) == "float32"
         # The fewest tokens give way to a row's own limit.
         params = {**sampling(trainer.vllm_generation), "min_tokens": 5}
@@ -129,11 +133,15 @@ def test_the_head_of_a_server_is_fp32(tmp_path: Path) -> None:
         answer = requests.post(f"{server.url}/v1/completions", json={**asked, "return_tokens_as_token_ids": True})
         top = [at for choice in answer.json()["choices"] for at in choice["logprobs"]["top_logprobs"]]
         assert off_grid(top) > 0.1
+        # Without a curriculum the update itself is what fails.
+        with pytest.raises(CurriculaRuntimeError, match="if it serves another model than is trained, start it with"):
+            other.train()
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     from curricula_vllm import Server
 
-    with pytest.raises(CurriculaRuntimeError, match="vllm serve: ended with 1 before it was ready") as caught:
+    said = r"vllm serve: ended with 2 before it was ready \(.*nothing"
+    with pytest.raises(CurriculaRuntimeError, match=said) as caught:
         Server(tmp_path / "nothing", log=tmp_path / "log").start()
     assert "\n" not in str(caught.value)

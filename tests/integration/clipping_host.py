@@ -28,7 +28,9 @@ class Recorder(GRPOTrainer):
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         loss = super().compute_loss(model, inputs, *args, **kwargs)
-        self.steps[-1]["pool"] = (inputs["completion_mask"] != 0) & (inputs["advantages"] != 0)[:, None]
+        mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+        self.steps[-1]["pool"] = (mask != 0) & (inputs["advantages"] != 0)[:, None]
+        self.put_in += int((inputs["completion_mask"] - mask).sum())
         return loss
 
 
@@ -36,7 +38,7 @@ def play(output: Path, spec: dict[str, Any]) -> dict[str, Any]:
     """Trains; rank 0 has the answer: entropies of tokens with an advantage, whether their gradient is 0, the log."""
     # Weights so large that some tokens are nearly certain and others open, as a trained model's are.
     host = trainer(output, Recorder, model=model(initializer_range=0.5), **spec.get("arguments", {}))
-    host.steps = []
+    host.steps, host.put_in = [], 0
     assert host.accelerator.num_processes == spec.get("world_size", 1)
     CurriculumSampler({"monitor": {"clipping": True}, **spec.get("config", {})}).attach(host)
     host.train()
@@ -44,7 +46,8 @@ def play(output: Path, spec: dict[str, Any]) -> dict[str, Any]:
     for step in host.steps:
         pool, gradient = step["pool"], step["logps"].grad
         mine += zip(step["entropies"][pool].tolist(), (gradient[pool] == 0).tolist(), strict=True)
-    return {"tokens": gather_object(mine), "log": [entry for entry in host.state.log_history if "loss" in entry]}
+    log = [entry for entry in host.state.log_history if "loss" in entry]
+    return {"tokens": gather_object(mine), "put_in": host.put_in, "log": log}
 
 
 def main(out: str, spec: str) -> None:

@@ -178,6 +178,9 @@ CASES = {
     "attach-duplicates": duplicates,
     "attach-conversational": conversational,
     "attach-rloo": rloo,
+    "attach-clipping-of-no-clip": lambda folder: CurriculumSampler({"monitor": {"clipping": True}}).attach(
+        trainer(folder, loss_type="sapo")
+    ),
     "attach-clipping-of-another-loss": lambda folder: CurriculumSampler({"monitor": {"clipping": True}}).attach(
         trainer(folder, GMPOTrainer)
     ),

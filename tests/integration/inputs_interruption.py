@@ -12,6 +12,7 @@ from inputs_mix import load
 from interruption_host import LETTERS, MIX, Record, trainer
 from trl import GRPOTrainer, RLOOTrainer
 
+from curricula.config import resolved
 from curricula_trl import CurriculumGRPOTrainer, CurriculumSampler
 
 HUNDRED = "interruption: {at: [80, 90], answer: 9}"
@@ -41,8 +42,12 @@ def as_a_class(folder: Path) -> None:
 
 
 def plain_text(folder: Path) -> None:
-    section = load(folder, "interruption: {at: [3, 4], answer: 2, closing: null}").interruption
+    mix = load(folder, "interruption: {at: [3, 4], answer: 2, closing: null}")
+    section, written = mix.interruption, resolved(mix)
     assert section is not None
+    assert section.closing is None
+    assert "  closing: null\n" in written
+    assert load(folder, written) == mix
     assert section.sentence == "\nTime is up. The final answer is: "
 
 
@@ -160,6 +165,13 @@ CASES = {
     "interruption-batching-mix": partial(
         train_cli, text=f"trainer: {{use_transformers_continuous_batching: true}}\n{HUNDRED}"
     ),
+    "interruption-form-mix": partial(
+        train_cli, text=f"trainer: {{vllm_structured_outputs_regex: '[0-9]+'}}\n{HUNDRED}"
+    ),
+    "interruption-form-kwargs": partial(
+        train_cli,
+        text=f"trainer: {{use_vllm: true, generation_kwargs: {{structured_outputs: {{a: 1}}}}}}\n{HUNDRED}",
+    ),
     "interruption-too-long": partial(attach, answer=10),
     "interruption-context": context,
     "interruption-no-tokens": no_tokens,
@@ -171,6 +183,7 @@ CASES = {
     "interruption-rollout": partial(with_option, name="rollout_func"),
     "interruption-factory": partial(with_option, name="environment_factories"),
     "interruption-batching": batching,
+    "interruption-form": partial(attach, settings={"vllm_structured_outputs_regex": "[0-9]+"}),
     "interruption-images": images,
     "interruption-other-turn": other_turn,
     "interruption-own-generation": no_end,

@@ -1,5 +1,6 @@
 """Cases of tests/INPUTS.md: recipes."""
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ from host import trainer
 from inputs_mix import load
 from trl import GRPOTrainer, RLOOTrainer
 
-from curricula_trl import CurriculumSampler
-from curricula_trl.launch import check
+from curricula_trl import CurriculumSampler, recipe
+from curricula_trl.arguments import check_arguments_of as check
 
 
 def attach(folder: Path, config: Any, cls: type = GRPOTrainer, **arguments: Any) -> CurriculumSampler:
@@ -28,6 +29,25 @@ def part(folder: Path) -> None:
     host.train()
 
 
+def batching(folder: Path) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("curricula")
+    log.addHandler(handler)
+    try:
+        for size in ({}, {"num_blocks": 64, "max_batch_tokens": 256}):
+            arguments = {"use_transformers_continuous_batching": True, "transformers_continuous_batching_config": size}
+            host = trainer(folder, max_steps=1, **recipe("scalerl"), **arguments)
+            CurriculumSampler({"recipe": "scalerl"}).attach(host)
+        host.train()
+    finally:
+        log.removeHandler(handler)
+    (warning,) = [text for text in said if "continuous_batching" in text]
+    assert "num_blocks" in warning
+    assert host.state.global_step == 1
+
+
 def contradicted(folder: Path) -> None:
     check(load(folder, "recipe: cispo\ntrainer: {epsilon_high: 0.2}\nmodel: org/name"))
 
@@ -35,6 +55,7 @@ def contradicted(folder: Path) -> None:
 CASES = {
     "recipe-name": named,
     "recipe-part": part,
+    "recipe-batching": batching,
     "recipe-unknown": partial(load, text="recipe: cipso"),
     "recipe-contradicted": contradicted,
     "recipe-built-otherwise": partial(attach, config="cispo"),

@@ -1,13 +1,20 @@
 """Cases of tests/INPUTS.md about vLLM: what a user sets, and servers that do not fit."""
 
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import host
 import pytest
 
-from curricula_vllm import client, cpu, plugin, serve
+from curricula import CurriculaValueError
+from curricula_vllm import client, cpu, plugin, same_model, serve
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HF_HUB_OFFLINE": "1"}
 
 
 def switch(value: str) -> Any:
@@ -43,6 +50,28 @@ def other_transfer(_: Path) -> None:
     cpu._init_communicator(None)(served, "cpu")
 
 
+def served(folder: Path, name: str, **shape: int) -> None:
+    """Attaches to a server that says it has this model."""
+    host.shape(**shape).save_pretrained(folder / "served")
+    shown = {"model_config": {"model": str(folder / name)}}
+    client_of = SimpleNamespace(base_url="http://127.0.0.1:8000", model=name, get_server_info=lambda: shown)
+    trainer = SimpleNamespace(
+        model=host.model(),
+        args=SimpleNamespace(trust_remote_code=False),
+        vllm_generation=SimpleNamespace(vllm_client=client_of),
+    )
+    same_model.check_same_model(trainer)
+
+
+def no_model(_: Path) -> None:
+    pytest.importorskip("vllm", reason="vLLM is not installed")
+    asked = [sys.executable, "-m", "curricula_vllm", "serve", "./nomodel"]
+    done = subprocess.run(asked, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    raise CurriculaValueError(done.stderr.splitlines()[-1])
+
+
 def no_server(_: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -62,6 +91,10 @@ CASES = {
     "vllm-fp32-other-head": lambda _: serve.show_fp32_head(["m", "--hf-overrides", '{"head_dtype": "model"}']),
     "vllm-no-server": no_server,
     "vllm-other-transfer": other_transfer,
+    "vllm-other-model": lambda folder: served(folder, "served", hidden_size=64, num_hidden_layers=1),
+    "vllm-same-shape": lambda folder: served(folder, "served"),
+    "vllm-model-elsewhere": lambda folder: served(folder, "not-here", hidden_size=64),
+    "vllm-no-model": no_model,
     "vllm-other-machine": other_machine,
     "vllm-sleep": lambda _: cpu._init_vllm(None)(SimpleNamespace(mode="colocate", enable_sleep_mode=True)),
     "vllm-no-rows": no_rows,

@@ -50,12 +50,12 @@ class Record:
         self.outputs: list[dict[str, Any]] = []
         inner = host._curricula.interruption.finish
 
-        def finish(trainer: Any, output: dict[str, Any]) -> torch.Tensor:
-            flags = inner(trainer, output)
-            rows = [_row(output, number, bool(flag)) for number, flag in enumerate(flags)]
+        def finish(trainer: Any, output: dict[str, Any]) -> Any:
+            ends = inner(trainer, output)
+            rows = [_row(output, number, bool(count)) for number, count in enumerate(ends.put_in)]
             self.outputs.append(dict(output))
             self.rounds.append(gather_object(rows))
-            return flags
+            return ends
 
         host._curricula.interruption.finish = finish
 

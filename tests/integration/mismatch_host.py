@@ -8,6 +8,7 @@ from typing import Any
 
 import host
 import torch
+from accelerate.utils import gather_object
 from vllm_host import loaded
 
 import curricula_vllm.head
@@ -16,11 +17,19 @@ from curricula_vllm import use_cpu
 
 
 def plant(trainer: Any, fault: str) -> None:
-    """A head that updates pass by: its weights, or the copy of them that vLLM packed."""
+    """A head that updates pass by: its weights, the copy of them that vLLM packed, or what a server is sent."""
     generation = trainer.vllm_generation
+    if fault == "sent" and trainer.accelerator.is_main_process:
+        client = generation.vllm_client
+        send, kept = client.update_named_params, trainer.model.lm_head.weight.detach().clone()
+
+        def send_old(metadata: Any, named: Any) -> None:
+            send(metadata, ((name, kept if name == "lm_head.weight" else value) for name, value in named))
+
+        client.update_named_params = send_old
     if fault == "packed copy":
         curricula_vllm.head.refresh = lambda model: None
-    if fault == "head":
+    if fault == "head" and trainer.accelerator.process_index == trainer.accelerator.num_processes - 1:
         engine = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
         before = engine.lm_head.weight.detach().clone()
         refresh = curricula_vllm.head.refresh
@@ -41,22 +50,46 @@ def main(out: str, spec: str) -> None:
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("curricula").addHandler(handler)
     logging.getLogger("curricula").setLevel(logging.INFO)
+    engine: dict[str, Any] = {"vllm_mode": "colocate", "vllm_max_model_length": 64}
+    if "url" in options:
+        engine = {"vllm_mode": "server", "vllm_server_base_url": options["url"], "vllm_server_timeout": 60.0}
     trainer = host.trainer(
         Path(options["folder"]) / "out",
         model=loaded(Path(options["folder"]) / "model", options["dtype"]),
         use_vllm=True,
-        vllm_mode="colocate",
-        vllm_max_model_length=64,
         max_completion_length=8,
         learning_rate=options.get("learning_rate", 0.05),
-        max_steps=4,
+        lr_scheduler_type="constant",
+        max_steps=options.get("steps", 4),
+        per_device_train_batch_size=8 // options.get("world_size", 1),
+        **engine,
+        **options.get("arguments", {}),
     )
+    assert trainer.accelerator.num_processes == options.get("world_size", 1)
     plant(trainer, options.get("fault", ""))
     sampler = CurriculumSampler(options.get("config", {}))
     sampler.attach(trainer)
+    mismatch = trainer._curricula._mismatch
+    if options.get("blind"):
+        mismatch._heads.is_stale = lambda: None
+    by_rank: list[list[list[float]]] = []
+    means: list[float] = []
+    watch = mismatch.watch
+
+    def seen(output: dict[str, Any]) -> None:
+        watch(output)
+        if "old_per_token_logps" in output:
+            apart = (output["old_per_token_logps"] - output["sampling_per_token_logps"]).double().abs()
+            mine = apart[output["completion_mask"] != 0]
+            by_rank.append(gather_object([[float(mine.sum()), float(len(mine))]]))
+            means.append(mismatch.metrics()["mismatch/mean"])
+
+    mismatch.watch = seen
     trainer.train()
-    result = {"metrics": sampler.metrics(), "said": [line for line in said if line.startswith("trainer and generator")]}
-    Path(out).write_text(json.dumps(result), encoding="utf-8")
+    if trainer.accelerator.is_main_process:
+        told = [line for line in said if line.startswith("trainer and generator")]
+        found = {"metrics": sampler.metrics(), "said": told, "means": means, "by_rank": by_rank}
+        Path(out).write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

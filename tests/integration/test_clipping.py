@@ -2,18 +2,22 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from clipping_host import play
 from host import trainer
 from launched import launch
 from trl import GRPOTrainer
 
+from curricula import CheckpointError
 from curricula_trl import CurriculumSampler
-from curricula_trl.clipping import CELLS, by_decile, clipped_away, counted, figures, truncated
+from curricula_trl.clipping import CELLS, Clipping, by_decile, clipped_away, counted, figures, truncated
+from curricula_trl.ranks import Ranks
 
 ROWS, WIDTH = 8, 24
 
@@ -146,7 +150,7 @@ def test_entropies_at_the_ends_and_of_no_number() -> None:
     assert cells.sum(dim=1).tolist() == [3, 3]
     assert cells[0, 0] == 2
     assert cells[0, -1] == 1
-    assert figures(np.zeros((3, CELLS), dtype=np.int64)) == {}
+    assert figures(np.zeros((3, CELLS), dtype=np.int64), "grpo") == {}
 
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -160,13 +164,17 @@ def compare(found: dict[str, Any], name: str) -> None:
     (entry,) = found["log"]
     entropies, clipped = map(np.array, zip(*found["tokens"], strict=True))
     assert clipped.any() == (name not in SOFT)
+    if name == "cispo":  # clips none away: no figures of it, but of the weights that it cuts
+        assert [key for key in entry if "/clipping/" in key] == ["curriculum/clipping/truncated"]
+        assert entry["curriculum/clipping/truncated"] > 0
+        return
+    assert "curriculum/clipping/truncated" not in entry
     assert entry["curriculum/clipping/clipped"] == pytest.approx(clipped.mean(), abs=1e-12)
     shown = np.array([entry[f"curriculum/clipping/decile_{number}"] for number in range(10)])
     assert shown.mean() == pytest.approx(clipped.mean(), abs=1e-9)
     assert np.quantile(entropies, 0.9) > 2 * np.quantile(entropies, 0.1)
     # A cell may hold a few tokens of two deciles.
     np.testing.assert_allclose(shown, deciles(entropies, clipped), atol=2.5 / (len(clipped) / 10))
-    assert (entry["curriculum/clipping/truncated"] > 0) == (name == "cispo")
 
 
 SIZES = {"steps_per_generation": 4, "gradient_accumulation_steps": 2, "max_steps": 6, "logging_steps": 6}
@@ -199,3 +207,35 @@ def test_off_by_default(tmp_path: Path) -> None:
     CurriculumSampler().attach(host)
     host.train()
     assert not [name for entry in host.state.log_history for name in entry if "clipping" in name]
+
+
+def test_a_micro_batch_waits_for_no_value(tmp_path: Path) -> None:
+    """On the meta device there are none: whatever asks for one, or for a shape that depends on one, fails."""
+    host = trainer(tmp_path, Given, loss_type="grpo", epsilon=0.2)
+    logps, inputs = batch(0, 0.5)
+    given = {name: value.to("meta") for name, value in inputs.items()}
+    host.accelerator = SimpleNamespace(sync_gradients=True)
+    watching = Clipping(Ranks(Accelerator(cpu=True)), True, "grpo")
+    for _ in range(2):
+        with watching.watching(host, given):
+            watching.keep((logps.detach().to("meta"), torch.rand(ROWS, WIDTH, device="meta")))
+    assert watching._since is not None
+    assert watching._since.is_meta
+    with pytest.raises(NotImplementedError):
+        watching.close_window()
+
+
+def test_counts_of_a_checkpoint_are_checked(tmp_path: Path) -> None:
+    kept = Clipping(Ranks(Accelerator(cpu=True)), True, "grpo")
+    window = np.ones((3, CELLS), dtype=np.int64)
+    kept.load({"window": window, "shown": {"clipping/clipped": 0.5}})
+    assert kept.metrics() == {"clipping/clipped": 0.5}
+    assert kept.state()["window"].sum() == window.sum()
+    off = Clipping(Ranks(Accelerator(cpu=True)), False, "grpo")
+    off.load(kept.state())
+    assert off.metrics() == off.state() == {}
+    kept.load(off.state())
+    assert kept.state()["window"].sum() == 0
+    for wrong in ([1], {"window": window[:2], "shown": {}}, {"window": -window, "shown": {}}, {"window": window}):
+        with pytest.raises(CheckpointError, match="clipping: expected its saved counts"):
+            kept.load(wrong)

@@ -83,14 +83,16 @@ def chat_tokenizer() -> PreTrainedTokenizerFast:
     return made
 
 
-def chat_trainer(tmp_path: Path, data: Dataset, rewards: Any, **keywords: Any) -> GRPOTrainer:
+def chat_trainer(
+    tmp_path: Path, data: Dataset, rewards: Any, settings: dict[str, Any] | None = None, **keywords: Any
+) -> GRPOTrainer:
     words = chat_tokenizer()
     config = GRPOConfig(
         **arguments(
             tmp_path,
             max_steps=2,
-            max_completion_length=200,
             max_tool_calling_iterations=1,
+            **{"max_completion_length": 200, **(settings or {})},
             # A random model would not call a tool: this makes the call likely, and leaves the rest to chance.
             generation_kwargs={"sequence_bias": [[[4], 4.0], [[1], 3.0]]},
         )
@@ -122,9 +124,12 @@ def used(completions: Any, **_: Any) -> list[float]:
     return [float(any(message["role"] == "tool" for message in completion)) for completion in completions]
 
 
-def test_tools(tmp_path: Path) -> None:
+@pytest.mark.parametrize("masked", [False, True])
+def test_tools(tmp_path: Path, masked: bool) -> None:
     rows = [{"prompt": [{"role": "user", "content": f"{number}+1"}]} for number in range(12)]
-    host = chat_trainer(tmp_path, Dataset.from_list(rows), used, tools=[add])
+    # Short enough that some rollouts are cut off after their tool's answer; masking those blanks the mask of tools.
+    short = {"max_completion_length": 60, "mask_truncated_completions": masked}
+    host = chat_trainer(tmp_path, Dataset.from_list(rows), used, short, tools=[add])
     sampler = CurriculumSampler().attach(host)
     told: list[Any] = []
     tell = sampler.curriculum.tell
@@ -137,6 +142,8 @@ def test_tools(tmp_path: Path) -> None:
     # TRL's own figure leaves out what the tool answered.
     means = [entry["completions/mean_length"] for entry in host.state.log_history if "loss" in entry]
     torch.testing.assert_close(tokens.view(2, -1).mean(1).tolist(), means)
+    cut_off = torch.tensor([list(outcome.truncated) for outcome in told], dtype=torch.bool)
+    assert (cut_off & (rewards > 0)).any(), "expected rollouts that call the tool and are cut off"
 
 
 class Counter:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from datasets import Dataset
 from host import dataset, reward, tokenizer, weights_digest
-from interruption_host import ENDS, LETTERS, MIX, SENTENCE, TOKENIZER, Record, check_row, model, trainer
+from interruption_host import ENDS, FORCED, LETTERS, MIX, SENTENCE, TOKENIZER, Record, check_row, model, trainer
 from transformers import PreTrainedTokenizerFast
 
 from curricula import read_log
@@ -170,6 +170,53 @@ def test_an_evaluation_is_not_interrupted(tmp_path: Path) -> None:
     assert len(record.rounds) == rounds
     assert len(seen) > trained
     assert not any("timeisup" in text.replace(" ", "") for text in seen[trained:])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_tokens_told_and_rollouts_cut_off_are_those_of_the_policy(tmp_path: Path, masked: bool) -> None:
+    # Masked rollouts have no mask left that would say what was put into them.
+    settings = {"max_steps": 3, "mask_truncated_completions": masked, "per_device_train_batch_size": 16}
+    host = trainer(tmp_path, **settings)
+    sampler = CurriculumSampler(MIX).attach(host)
+    told: list[Any] = []
+    tell = sampler.curriculum.tell
+    sampler.curriculum.tell = lambda outcomes: told.extend(outcomes) or tell(outcomes)
+    rounds: list[list[list[int]]] = []
+    capture = host._curricula.capture
+    host._curricula.capture = lambda inputs, rewards, ids: rounds.append(ids) or capture(inputs, rewards, ids)
+    host.train()
+    tokens = [count for outcome in told for count in outcome.tokens]
+    cut_off = [flag for outcome in told for flag in outcome.truncated]
+    interrupted = [flag for outcome in told for flag in outcome.interrupted]
+    rollouts = [row for rows in rounds for row in rows]
+    assert tokens == [len(row) - len(FORCED) * flag for row, flag in zip(rollouts, interrupted, strict=True)]
+    for row, flag, cut in zip(rollouts, interrupted, cut_off, strict=True):
+        start = next((at for at in range(len(row)) if row[at : at + len(FORCED)] == FORCED), 0) + len(FORCED)
+        assert not flag or cut == (row[-1] not in ENDS and len(row) - start == ANSWER)
+    assert any(interrupted)
+    assert any(cut_off)
+    assert not all(cut_off)
+
+
+def test_an_end_that_no_policy_chose_is_put_in(tmp_path: Path) -> None:
+    host = trainer(tmp_path, max_steps=1)
+    CurriculumSampler(MIX).attach(host)
+    silent: list[bool] = []
+    begun = host._curricula.interruption._begun
+
+    def nothing(prompt: Any, tokens: list[int], logps: Any, *limits: Any) -> Any:
+        silent.append(len(silent) % 4 == 1)
+        return begun(prompt, *(([], None) if silent[-1] else (tokens, logps)), *limits)
+
+    host._curricula.interruption._begun = nothing
+    record = Record(host)
+    host.train()
+    (rows,) = record.rounds
+    assert sum(silent) == 2
+    for row, gave_nothing in zip(rows, silent, strict=True):
+        if gave_nothing:
+            assert (row["tokens"], row["mask"], row["interrupted"]) == ([host.eos_token_ids[0]], [0], True)
+    assert int(record.outputs[0]["num_items_in_batch"]) == sum(sum(row["mask"]) for row in rows)
 
 
 def test_what_was_masked_as_truncated_stays_masked(tmp_path: Path) -> None:

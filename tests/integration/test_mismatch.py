@@ -3,15 +3,18 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import host
 import pytest
 import torch
 from launched import launch
 from vllm_host import needs_vllm, saved
 
 from curricula import CheckpointError
-from curricula_trl.mismatch import Mismatch, measured
+from curricula_trl.mismatch import Mismatch, Sides, measured, sides_of
+from curricula_trl.ranks import Ranks
 
 
 class Alone:
@@ -19,20 +22,42 @@ class Alone:
 
     world_size, is_main = 1, True
 
+    def gather(self, column: torch.Tensor) -> torch.Tensor:
+        return column
 
-def batch(offset: float) -> dict[str, torch.Tensor]:
+    def together(self, subject: str, action: Any) -> Any:
+        return action()
+
+
+BOTH = {dtype: Sides(dtype, "", dtype, dtype) for dtype in ("float32", "bfloat16")}
+
+
+def alone(dtype: str = "bfloat16", **given: Any) -> Mismatch:
+    return Mismatch(Alone(), given.pop("sides", BOTH[dtype]), **given)  # type: ignore[arg-type]
+
+
+def head(stale: bool | None, out_of_reach: bool = False) -> Any:
+    return SimpleNamespace(is_stale=lambda: stale, is_out_of_reach=out_of_reach)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def batch(offset: float, unknown: float | None = None) -> dict[str, torch.Tensor]:
     trained = torch.tensor([[-1.0, -2.0, -3.0], [-0.5, -0.5, -9.0]])
     sampled = trained - offset
-    sampled[0, 1] = torch.nan
+    if unknown is not None:
+        sampled[0, 1] = unknown
     mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
     sampled[1, 2] = 0.0  # padding
     return {"completion_mask": mask, "old_per_token_logps": trained, "sampling_per_token_logps": sampled}
 
 
 def test_figures_by_hand() -> None:
-    found = measured(batch(0.1), Alone())  # type: ignore[arg-type]
+    found = measured(batch(0.1, torch.nan), Alone())  # type: ignore[arg-type]
     assert found is not None
-    assert found.tokens == 4
+    assert (found.tokens, found.left_out) == (4, 1)
     assert found.mean == pytest.approx(0.1, rel=1e-5)
     assert found.largest == pytest.approx(0.1, rel=1e-5)
     assert found.kl == pytest.approx(math.exp(0.1) - 1 - 0.1, rel=1e-3)
@@ -40,7 +65,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_forced_tokens_are_no_part_of_it() -> None:
-    given = batch(0.1)
+    given = batch(0.1, torch.nan)
     given["sampling_per_token_logps"][0, 2] = 50.0
     given["tool_mask"] = torch.tensor([[1, 1, 0], [1, 1, 1]])
     found = measured(given, Alone())  # type: ignore[arg-type]
@@ -49,80 +74,205 @@ def test_forced_tokens_are_no_part_of_it() -> None:
     assert found.largest == pytest.approx(0.1, rel=1e-5)
 
 
+def test_a_token_without_a_number_is_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    watching = alone()
+    given = batch(0.001, -9999.0)
+    given["sampling_per_token_logps"][0, 0] = -torch.inf
+    for _ in range(2):
+        watching.watch(given)
+    metrics = watching.metrics()
+    assert math.isfinite(metrics["mismatch/kl"])
+    assert metrics["mismatch/largest"] == pytest.approx(0.001, rel=1e-3)
+    assert metrics["mismatch/left_out"] == 4
+    (line,) = warnings(caplog)
+    assert line.startswith("trainer and generator: 2 of 5 tokens have no finite log-probability on one side")
+
+
 @pytest.mark.parametrize(
-    ("first", "later", "stale"), [(1e-6, 2e-3, 0), (1e-6, 0.02, 1), (0.03, 0.1, 0), (0.03, 0.13, 1)]
+    ("dtype", "first", "later", "stale"),
+    [
+        ("bfloat16", 1e-6, 0.02, 0),
+        ("bfloat16", 1e-6, 0.05, 1),
+        ("bfloat16", 0.03, 0.1, 0),
+        ("bfloat16", 0.03, 0.13, 1),
+        ("float32", 3e-7, 1e-5, 0),
+        ("float32", 3e-7, 2e-4, 1),
+        ("float32", 3e-4, 1e-3, 0),
+        ("float32", 3e-4, 2e-3, 1),
+    ],
 )
-def test_what_is_too_large(first: float, later: float, stale: int, caplog: pytest.LogCaptureFixture) -> None:
-    watching = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
+def test_what_is_too_large_by_dtype(
+    dtype: str, first: float, later: float, stale: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    watching = alone(dtype)
     assert watching.metrics() == {}
     watching.watch(batch(first))
     watching.watch(batch(later))
     assert watching.metrics()["mismatch/stale"] == stale
-    assert watching.metrics()["mismatch/mean"] == pytest.approx(later, rel=1e-3)
-    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == stale
+    assert watching.metrics()["mismatch/mean"] == pytest.approx(later, rel=0.1)  # of numbers near 1, in 32 bits
+    said = warnings(caplog)
+    assert len(said) == stale
+    if stale:
+        assert f"at most, as arithmetic explains ({measured(batch(first), Alone()).mean:.2g} in the first" in said[0]
+        assert "after a weight update: the generator holds other weights" in said[0]
+        assert "stale head" not in said[0]
 
 
-def test_a_resumed_run_is_held_against_the_first_batch_of_all() -> None:
-    before = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
-    assert before.state() == []
-    before.watch(batch(0.02))
-    after = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
+def test_the_coarser_side_counts_and_an_unknown_one_may_be_coarse() -> None:
+    assert Sides("float32", "", "float32", "float32").least == 1e-4
+    assert Sides("float32", "", "float32", "bfloat16").least == 0.03
+    assert Sides("float32", "", "float32", "").least == 0.03
+
+
+def test_a_resumed_run_goes_on_as_it_would_have() -> None:
+    before = alone()
+    assert before.state()["first"] == []
+    for offset in (0.02, 0.19, 0.19):
+        before.watch(batch(offset, torch.nan))
+    after = alone()
     after.load(json.loads(json.dumps(before.state())))
-    after.watch(batch(0.15))
-    assert after.metrics()["mismatch/stale"] == 1
+    assert after.metrics() == before.metrics()
+    assert after.metrics()["mismatch/stale"] == 2
+    assert after.metrics()["mismatch/left_out"] == 3
+    after.watch(batch(0.19))
+    assert after.metrics()["mismatch/stale"] == 3
     after.load(None)
-    assert after.state() == []
-    for wrong in ([1.0], "x", [1.0, -1.0, 0.0, 2.0]):
-        with pytest.raises(CheckpointError, match="mismatch: expected four figures"):
+    assert after.state() == alone().state()
+    saved = before.state()
+    for wrong in ([1.0], "x", {}, {**saved, "first": [1.0]}, {**saved, "left_out": -1}, {**saved, "counts": {"a": 1}}):
+        with pytest.raises(CheckpointError, match="mismatch: expected its saved account"):
             after.load(wrong)
 
 
-def test_what_is_large_at_once_and_a_head_that_reads_stale() -> None:
-    large = Mismatch(Alone(), ("float32", ""))  # type: ignore[arg-type]
-    large.watch(batch(0.6))
-    assert large.metrics()["mismatch/stale"] == 1
-    read = Mismatch(Alone(), ("float32", ""), lambda: True)  # type: ignore[arg-type]
+def test_what_is_large_at_once_is_no_update_s_doing(caplog: pytest.LogCaptureFixture) -> None:
+    large = alone()
+    for _ in range(2):
+        large.watch(batch(0.6))
+    assert large.metrics()["mismatch/stale"] == 2
+    for line in warnings(caplog):
+        assert "at most; got 0.6 nats a token" in line
+        assert "as much in the first batch, before any update: does vLLM load the model that is trained" in line
+        assert "after a weight update" not in line
+    assert len(warnings(caplog)) == 2
+
+
+def test_a_head_that_reads_stale_is_said_as_that(caplog: pytest.LogCaptureFixture) -> None:
+    read = alone(heads=head(True))
     read.watch(batch(1e-6))
     assert read.metrics()["mismatch/stale"] == 1
+    (line,) = warnings(caplog)
+    assert "the generator's head holds other weights than it was sent at the last update, on rank 0 of 1;" in line
+    assert "expected" not in line
+    unread = alone(heads=head(None))
+    unread.watch(batch(1e-6))
+    assert unread.metrics()["mismatch/stale"] == 0
+
+
+def test_without_the_trainer_s_log_probabilities_the_head_is_read_still(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "curricula")
+    off = alone(heads=head(True), sides=Sides("float32", "bfloat16", "bfloat16", "bfloat16"))
+    for _ in range(3):
+        off.watch({"completion_mask": torch.ones(1, 2)})
+    assert off.metrics() == {"mismatch/stale": 3.0}
+    first, *others = [record.getMessage() for record in caplog.records]
+    assert first.startswith("trainer and generator: log-probabilities are not compared, as TRL computes the trainer's")
+    assert "FP32 on one side only" in first
+    assert len(others) == 2
+    assert all("a stale head" in line for line in others)
+    caplog.clear()
+    alone(uses_vllm=False).watch({"completion_mask": torch.ones(1, 2)})
+    assert not caplog.records, "transformers generates"
+
+
+def test_a_server_that_does_not_show_its_head_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "curricula")
+    alone(heads=head(None, out_of_reach=True)).watch(batch(1e-6))
+    (record,) = caplog.records
+    assert "the server does not show its head, so a stale one is seen by its log-probabilities alone" in (
+        record.getMessage()
+    )
 
 
 def test_fp32_on_one_side_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    Mismatch(Alone(), ("float32", "bfloat16")).watch(batch(0.02))  # type: ignore[arg-type]
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert "differ by 0.02 nats a token" in record.getMessage()
-    assert "the trainer's head is in float32, the generator's in bfloat16" in record.getMessage()
+    alone(sides=Sides("float32", "bfloat16")).watch(batch(0.02))
+    (line,) = warnings(caplog)
+    assert "differ by 0.02 nats a token" in line
+    assert "the trainer's head is in float32, the generator's in bfloat16" in line
+
+
+@pytest.mark.parametrize("shown", [{}, {"head_dtype": "model"}])
+def test_a_server_s_head_that_is_not_shown_is_not_guessed(
+    tmp_path: Path, shown: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    needs_vllm()
+    trainer = host.trainer(tmp_path, cast_lm_head_to_fp32=True)
+    info = {"model_config": {"dtype": "torch.bfloat16", "hf_overrides": shown}}
+    trainer.use_vllm = True
+    trainer.vllm_generation = SimpleNamespace(mode="server", vllm_client=SimpleNamespace(get_server_info=lambda: info))
+    sides = sides_of(trainer, Ranks(trainer.accelerator))
+    assert sides == Sides("float32", "bfloat16" if shown else "", "float32", "bfloat16")
+    alone(sides=sides).watch(batch(0.01))
+    assert len(warnings(caplog)) == len(shown)
 
 
 CASES: dict[str, dict[str, Any]] = {
     "healthy": {"dtype": "float32"},
-    "healthy, tied": {"dtype": "bfloat16", "tied": True},
     "healthy, small steps": {"dtype": "float32", "learning_rate": 1e-6},
+    "healthy, many large steps, tied": {"dtype": "float32", "tied": True, "steps": 40},
+    "healthy, many large steps, bf16": {"dtype": "bfloat16", "steps": 40},
     "stale head": {"dtype": "float32", "fault": "head"},
     "stale tied head": {"dtype": "bfloat16", "tied": True, "fault": "packed copy"},
+    "stale tied head, small steps": {"dtype": "bfloat16", "tied": True, "fault": "packed copy", "learning_rate": 3e-4},
     "stale head, small steps": {"dtype": "float32", "fault": "head", "learning_rate": 1e-6},
+    "stale head that cannot be read": {"dtype": "float32", "fault": "head", "learning_rate": 1e-5, "blind": True},
+    "stale head, nothing compared": {
+        "dtype": "float32",
+        "fault": "head",
+        "arguments": {"vllm_importance_sampling_correction": False},
+    },
     "one side": {"dtype": "bfloat16", "config": {"recipe": {"fp32_head": True}}},
 }
+
+
+def run(folder: Path, ranks: int = 1, **options: Any) -> dict[str, Any]:
+    saved(folder / "model", options["dtype"], options.pop("tied", False))
+    out = folder / "out.json"
+    script = Path(__file__).with_name("mismatch_host.py")
+    code, text = launch(out, ranks, script=script, folder=str(folder), **options)
+    assert code == 0, text[-4000:]
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["said"], "the first batch is reported"
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_in_a_run(tmp_path: Path, case: str) -> None:
     needs_vllm()
-    options = dict(CASES[case])
-    saved(tmp_path / "model", options["dtype"], options.pop("tied", False))
-    out = tmp_path / "out.json"
-    script = Path(__file__).with_name("mismatch_host.py")
-    code, text = launch(out, 1, script=script, folder=str(tmp_path), **options)
-    assert code == 0, text[-4000:]
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert found["said"], "the first batch is reported"
-    stale = found["metrics"]["mismatch/stale"]
-    if "fault" in options:
-        assert stale >= 2, found
-        assert any("as a stale head does" in line for line in found["said"])
+    found = run(tmp_path, **CASES[case])
+    stale, (first, *said) = found["metrics"]["mismatch/stale"], found["said"]
+    if "fault" in CASES[case]:
+        assert stale == 3, found
+        reason = "the generator holds other weights" if "blind" in CASES[case] else "on rank 0 of 1"
+        assert len(said) == 2
+        assert all(reason in line for line in said)
     else:
         assert stale == 0, found
-    assert ("FP32 on one side only" in found["said"][0]) == (case == "one side")
+        assert not said
+    assert ("FP32 on one side only" in first) == (case == "one side")
+    assert ("are not compared" in first) == ("arguments" in CASES[case])
     if case == "healthy":
         assert found["metrics"]["mismatch/largest"] < 1e-3
+
+
+@pytest.mark.slow
+def test_a_stale_head_on_the_second_of_two_ranks(tmp_path: Path) -> None:
+    needs_vllm()
+    found = run(tmp_path, 2, dtype="float32", fault="head", learning_rate=1e-6)
+    assert found["metrics"]["mismatch/stale"] == 3, found
+    assert all("on rank 1 of 2" in line for line in found["said"][1:])
+    # A mean over tokens, not one of the ranks' means.
+    assert any(one[1] != other[1] for one, other in found["by_rank"])
+    for mean, rows in zip(found["means"], found["by_rank"], strict=True):
+        total, count = (sum(column) for column in zip(*rows, strict=True))
+        assert mean == pytest.approx(total / count, rel=1e-9)

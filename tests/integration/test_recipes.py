@@ -1,18 +1,31 @@
 """Presets by golden values; what contradicts one, or what a part is not defined for, in one line."""
 
+import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from host import dataset, reward, trainer
 from trl import GRPOConfig, RLOOTrainer
 
-from curricula import ConfigError, CurriculaValueError, CurriculumConfig, load_mix
+from curricula import (
+    ConfigError,
+    CurriculaValueError,
+    Curriculum,
+    CurriculumConfig,
+    GroupOutcome,
+    PromptPool,
+    load_mix,
+)
 from curricula.config import RecipeConfig, SelectionConfig, as_config
 from curricula_trl import CurriculumSampler, recipe
-from curricula_trl.launch import check
+from curricula_trl.arguments import check_arguments_of as check
+from curricula_trl.bounds import check_bounds
 from curricula_trl.recipes import Finish
+from curricula_trl.rounds import compared
 
 GOLDEN = {
     "grpo": {
@@ -115,11 +128,61 @@ def test_contradictions_in_a_mix(tmp_path: Path, preset: str, given: dict[str, A
         ("learning_rate", -1e-6, "a finite number of 0 or more"),
         ("top_entropy_quantile", 3, "a part of one, above 0"),
         ("loss_type", "foo", "one of grpo, .*vespo"),
+        ("max_grad_norm", float("nan"), "a finite number of 0 or more"),
+        ("entropy_coef", float("nan"), "a finite number"),
+        ("logging_steps", float("inf"), "a finite number"),
+        ("off_policy_mask_threshold", float("nan"), "a finite number of 0 or more"),
+        ("vespo_lambda_pos", float("nan"), "a finite number above 0"),
+        ("sapo_temperature_pos", 0.0, "a finite number above 0"),
+        ("repetition_penalty", -1.0, "a finite number above 0"),
+        ("vllm_importance_sampling_clip_max", -1.0, "a finite number above 0"),
+        ("num_train_epochs", -1.0, "a finite number above 0"),
+        ("weight_decay", -1.0, "a finite number of 0 or more"),
+        ("adam_epsilon", -1e-8, "a finite number of 0 or more"),
+        ("warmup_steps", -3, "a finite number of 0 or more"),
+        ("vllm_server_timeout", -5.0, "a finite number of 0 or more"),
+        ("vllm_max_model_length", 0, "a finite number of 1 or more"),
+        ("vllm_tensor_parallel_size", 0, "a finite number of 1 or more"),
+        ("generation_batch_size", 0, "a finite number of 1 or more"),
+        ("num_generations_eval", 0, "a finite number of 1 or more"),
+        ("adam_beta2", 1.0, "a number from 0 to below 1"),
+        ("min_p", 2.0, "a number from 0 to 1"),
+        ("ref_model_mixup_alpha", 7.0, "a number from 0 to 1"),
+        ("top_k", -5, "a finite number of -1 or more"),
+        ("vllm_server_port", 99999, "a port, from 1 to 65535"),
+        ("seed", -1, "a whole number from 0 to 4294967295"),
+        ("importance_sampling_level", "tokens", "one of token, sequence"),
+        ("scale_rewards", "batches", "one of group, batch, none"),
+        ("vllm_mode", "colocated", "one of server, colocate"),
+        ("vllm_model_impl", "hf", "one of auto, vllm, .*"),
+        ("vllm_importance_sampling_mode", "foo", "one of token_truncate, .*"),
+        ("multi_objective_aggregation", "foo", "one of sum_then_normalize, normalize_then_sum"),
     ],
 )
 def test_numbers_that_no_trainer_can_use(name: str, value: Any, expected: str) -> None:
     with pytest.raises(ConfigError, match=rf"trainer\.{name}: expected {expected}; got {value}; "):
         check(as_config({"model": "org/name", "trainer": {name: value}}))
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"generation_kwargs": {"top_p": float("nan")}}, r"trainer\.generation_kwargs\.top_p"),
+        ({"reward_weights": [1.0, float("inf")]}, r"trainer\.reward_weights\[1\]"),
+        ({"lr_scheduler_kwargs": {"num_cycles": float("-inf")}}, r"trainer\.lr_scheduler_kwargs\.num_cycles"),
+    ],
+)
+def test_numbers_within_values_are_finite_too(given: dict[str, Any], place: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{place}: expected a finite number; got -?(nan|inf); change it"):
+        check(as_config({"model": "org/name", "trainer": given}))
+
+
+def test_what_trl_itself_takes_is_taken() -> None:
+    fields = dataclasses.fields(GRPOConfig)
+    given = {one.name: one.default for one in fields if one.init and one.default is not dataclasses.MISSING}
+    words = {"top_k": -1, "vllm_server_timeout": 0.0, "max_grad_norm": 0.0, "scale_rewards": False, "seed": 2**32 - 1}
+    check_bounds(as_config({"model": "org/name", "trainer": {key: value for key, value in given.items() if value}}))
+    check_bounds(as_config({"model": "org/name", "trainer": words}))
 
 
 def test_infinite_rewards_are_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -258,6 +321,74 @@ def test_masked_groups_are_in_neither_loss_nor_count(tmp_path: Path) -> None:
     assert sum(dropped for *_, dropped in seen) > 0
 
 
+class Alone:
+    """Ranks, of which there is one."""
+
+    world_size, rank, is_main = 1, 0, True
+
+    def gather(self, column: torch.Tensor) -> torch.Tensor:
+        return column
+
+
+def finished(recipe: dict[str, Any], rewards: torch.Tensor, size: int, **columns: torch.Tensor) -> dict[str, Any]:
+    """What a recipe makes of a batch of three tokens a rollout whose advantages TRL has centred in 32 bits."""
+    advantages = rewards - rewards.view(-1, size).nanmean(dim=1).repeat_interleave(size)
+    mask = torch.ones(len(rewards), 3, dtype=torch.long)
+    output = {"advantages": advantages.nan_to_num(), "completion_mask": mask, **columns}
+    output["num_items_in_batch"] = mask.sum().float()
+    made = Finish(as_config({"recipe": recipe}).recipe, Alone())  # type: ignore[arg-type]
+    made.mark(output, rewards.double().numpy(), size)
+    return made.complete(SimpleNamespace(num_generations=size, loss_type="dapo"), output)
+
+
+@pytest.mark.parametrize("zero_variance", ["keep", "mask"])
+@pytest.mark.parametrize("size", [4, 6, 7, 12])
+def test_flat_groups_are_no_part_of_the_deviation(zero_variance: str, size: int) -> None:
+    # Six times .1 have a mean that is not .1: what is left of it is rounding.
+    mixed = torch.tensor([0.0, 1.0] * size)[: 2 * size] if size % 2 else torch.tensor([0.0, 1.0] * (size // 2))
+    flat = torch.tensor([0.1, 0.7, 0.3]).repeat_interleave(size)
+    found = finished({"normaliser": "batch", "zero_variance": zero_variance}, torch.cat([mixed, flat]), size)
+    live, dead = found["advantages"][: len(mixed)], found["advantages"][len(mixed) :]
+    assert live.square().mean().sqrt() == pytest.approx(1.0, abs=1e-6)
+    assert not dead.any()
+
+
+def test_rollouts_without_a_token_in_the_loss_are_no_part_of_the_deviation() -> None:
+    # The last rollout of the group is masked, by a tool or as truncated; its advantage of 9 trains on nothing.
+    rewards = torch.tensor([0.0, 2.0, 1.0, 13.0])
+    tools = torch.ones(4, 3, dtype=torch.long)
+    tools[3] = 0
+    found = finished({"normaliser": "batch"}, rewards, 4, tool_mask=tools)
+    assert found["advantages"][:3].square().mean() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("scale", "apart"), [(4e5, 0.25), (1.0, 2e-6), (1.0, 0.0), (1e-9, 1e-7), (0.0, 0.0)])
+def test_a_group_without_variance_is_so_by_the_curriculum_s_own_rule(scale: float, apart: float) -> None:
+    rewards = np.array([scale, scale + apart] * 4)
+    output = {"advantages": torch.tensor([-1.0, 1.0] * 4), "completion_mask": torch.ones(8, 3, dtype=torch.long)}
+    for mix in ({}, {"filters": [{"type": "zero_variance", "tolerance": 0.5}]}):
+        config = as_config({"recipe": {"zero_variance": "mask"}, "curriculum": mix})
+        made = Finish(config.recipe, Alone(), config.curriculum.tolerance)  # type: ignore[arg-type]
+        marked = {**output, "advantages": output["advantages"].clone()}
+        made.mark(marked, rewards, 8)
+        curriculum = Curriculum(PromptPool(["a"] * 9), config)
+        (draw,) = curriculum.ask(1, group_size=8)
+        (verdict,) = curriculum.tell([GroupOutcome(draw.ticket, rewards)])
+        assert bool(marked["advantages"].any()) == verdict.keep == (apart > config.curriculum.tolerance)
+
+
+def test_functions_normalised_by_themselves_are_compared_by_themselves() -> None:
+    # Sums are alike, and what TRL makes of each function is not.
+    columns = np.array([[0.0, 1.0], [1.0, 0.5]] * 2)
+    host = SimpleNamespace(reward_weights=torch.tensor([1.0, 2.0]), multi_objective_aggregation="normalize_then_sum")
+    config = as_config({"recipe": {"zero_variance": "mask"}}).recipe
+    for kind, kept in (("normalize_then_sum", True), ("sum_then_normalize", False)):
+        host.multi_objective_aggregation = kind
+        output = {"advantages": torch.tensor([0.7, -0.7] * 2), "completion_mask": torch.ones(4, 3)}
+        Finish(config, Alone()).mark(output, compared(host, columns), 4)  # type: ignore[arg-type]
+        assert bool(output["advantages"].any()) == kept
+
+
 def test_a_batch_without_any_group_to_train_on_moves_nothing(tmp_path: Path) -> None:
     def never(completions: list[str], **_: Any) -> list[float]:
         return [0.0] * len(completions)
@@ -270,9 +401,6 @@ def test_a_batch_without_any_group_to_train_on_moves_nothing(tmp_path: Path) -> 
 
 
 def test_against_the_generator_no_other_correction_stays() -> None:
-    class Alone:
-        world_size, rank = 1, 0
-
     old = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
     sampled = torch.tensor([[-1.1, torch.nan], [-2.9, 0.0]])
     output = {

@@ -22,8 +22,9 @@ SETTINGS = [
 
 
 def run(folder: Path, resume: str | None = None, **settings: Any) -> tuple[list[dict[str, Any]], str, dict[str, float]]:
+    config = settings.pop("config", None)
     host = trainer(folder, **{"max_steps": 6, "save_strategy": "steps", "save_steps": 1, **settings})
-    sampler = CurriculumSampler().attach(host)
+    sampler = CurriculumSampler(config).attach(host)
     trace = Trace(host)
     host.train(resume_from_checkpoint=resume)
     spent = {name: value for name, value in sampler.metrics().items() if name not in ("wall_time", "gpu_hours")}
@@ -43,6 +44,17 @@ def test_resume_at_every_step_is_exact(tmp_path: Path, settings: dict[str, Any])
         assert rest == rounds[len(rounds) - len(rest) :], f"{checkpoint.name}: other prompts or rewards"
         assert again == weights, f"{checkpoint.name}: other weights"
         assert told == metrics
+
+
+def test_counts_between_two_logs_go_on(tmp_path: Path) -> None:
+    settings = {"logging_steps": 3, "config": {"monitor": {"clipping": True}}, "epsilon": 1e-3, "num_iterations": 2}
+    _, _, metrics = run(tmp_path / "whole", **settings)
+    assert metrics["clipping/clipped"] > 0
+    for step in (2, 4, 5):
+        folder = tmp_path / f"from-{step}"
+        shutil.copytree(tmp_path / "whole" / f"checkpoint-{step}", folder / f"checkpoint-{step}")
+        _, _, told = run(folder, str(folder / f"checkpoint-{step}"), **settings)
+        assert told == metrics, step
 
 
 def test_resume_by_epoch(tmp_path: Path) -> None:

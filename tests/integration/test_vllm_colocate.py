@@ -49,6 +49,16 @@ def test_the_generators_have_the_trainers_weights_on_two_ranks(tmp_path: Path) -
     assert seen["twins"], "two rows of one prompt are two samples"
 
 
+def test_what_a_stop_string_ends_is_not_cut_off(tmp_path: Path) -> None:
+    seen = run(tmp_path, stop=list("0123456789abcdefg"))
+    cut_off = [length for length, cut in seen["told"] if cut]
+    assert cut_off == [8] * len(cut_off)
+    # TRL takes every one without an end for truncated.
+    clipped = sum(seen["clipped"]) / len(seen["clipped"])
+    assert clipped > 0.5
+    assert len(cut_off) / len(seen["told"]) < clipped - 0.3
+
+
 def test_a_tied_head_is_never_older_than_the_weights_and_adapters_are_merged(tmp_path: Path) -> None:
     seen = run(tmp_path, tied=True, lora=True)
     assert max(seen["steps"]) < 1e-4

@@ -1,13 +1,15 @@
 """What vLLM loads: registered once, and the head on a vLLM that has no dtype of its own for it."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from vllm_host import needs_vllm
+from launched import launch
+from vllm_host import needs_vllm, saved
 
 needs_vllm()
 
@@ -48,6 +50,39 @@ def test_it_may_be_loaded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert op_registry_oot["LogitsProcessor"] is head.FP32Head
 
 
+FP32, PLAIN = "float32", "bfloat16"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "asked", "found"),
+    [
+        ("launched", [False, True, False], [[PLAIN, PLAIN], [FP32, FP32], [PLAIN, PLAIN]]),
+        ("built", [True, False, True], [[FP32], [PLAIN], [FP32]]),
+    ],
+)
+def test_each_engine_of_a_process_has_the_head_it_asks_for(
+    tmp_path: Path, way: str, asked: list[bool], found: list[list[str]]
+) -> None:
+    saved(tmp_path / "model", "bfloat16")
+    out, script = tmp_path / "out.json", Path(__file__).with_name("fp32_host.py")
+    code, text = launch(out, 1, script=script, folder=str(tmp_path), way=way, asked=asked)
+    assert code == 0, text[-4000:]
+    assert json.loads(out.read_text(encoding="utf-8")) == found
+
+
+@pytest.mark.slow
+def test_a_head_asked_for_after_the_plugins_were_loaded_is_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "model", "bfloat16")
+    out, script = tmp_path / "out.json", Path(__file__).with_name("fp32_host.py")
+    code, text = launch(out, 1, script=script, folder=str(tmp_path), way="built", asked=[False, True])
+    assert code == 0, text[-4000:]
+    (first,), (second,) = json.loads(out.read_text(encoding="utf-8"))
+    assert first == PLAIN
+    assert second.startswith("an FP32 head: expected vLLM's in float32, as CURRICULA_FP32_HEAD=1 asks; got bfloat16: ")
+    assert "\n" not in second
+
+
 def test_a_head_that_cannot_be_replaced_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(LogitsProcessor, "_get_logits")
     with pytest.raises(CurriculaRuntimeError, match=r"expected a vLLM from 0\.22 to 0\.31; got .*: unset") as caught:
@@ -64,7 +99,7 @@ def test_an_older_vllm_projects_in_fp32_too(monkeypatch: pytest.MonkeyPatch) -> 
     torch.manual_seed(0)
     hidden, weight = torch.randn(3, 16).bfloat16(), torch.randn(8, 16).bfloat16()
     layer = SimpleNamespace(weight=weight, quant_method=UnquantizedEmbeddingMethod())
-    processor = SimpleNamespace(_gather_logits=lambda logits: logits, org_vocab_size=5)
+    processor = SimpleNamespace(_gather_logits=lambda logits: logits, org_vocab_size=5, head_dtype=torch.float32)
     logits = older.FP32Head._get_logits(processor, hidden, layer, None)
     assert logits.dtype == torch.float32
     torch.testing.assert_close(logits, (hidden.float() @ weight.float().T)[:, :5])

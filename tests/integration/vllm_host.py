@@ -102,11 +102,16 @@ def main(out: str, spec: str) -> None:
         max_completion_length=8,
         learning_rate=0.05,
         max_steps=3,
+        generation_kwargs={"stop": options["stop"]} if "stop" in options else None,
         **further,
     )
     assert trainer.accelerator.num_processes == options.get("world_size", 1)
     sampler = CurriculumSampler()
     sampler.attach(trainer)
+    told: list[Any] = []
+    if trainer.accelerator.is_main_process:
+        tell = sampler.curriculum.tell
+        sampler.curriculum.tell = lambda outcomes: told.extend(outcomes) or tell(outcomes)
     trainer.train()
     generation = trainer.vllm_generation
 
@@ -115,6 +120,12 @@ def main(out: str, spec: str) -> None:
         return disagreement(trainer.model, texts(), done), done
 
     result["steps"] = [entry["sampling/sampling_logp_difference/max"] for entry in trainer.state.log_history[:-1]]
+    result["clipped"] = [entry["completions/clipped_ratio"] for entry in trainer.state.log_history[:-1]]
+    result["told"] = [
+        (int(length), bool(cut))
+        for outcome in told
+        for length, cut in zip(outcome.tokens, outcome.truncated, strict=True)
+    ]
     result["before"], _ = look()
     generation.sync_weights()
     result["after"], done = look()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from curricula import Curriculum, GroupOutcome, PromptPool, load_state, save_state
-from curricula.endings import in_windows
+from curricula.slots import in_windows
 
 
 def play(curriculum, rounds, size=4, **how):
@@ -58,6 +58,22 @@ def test_a_warning_once_above_a_tenth(caplog):
         play(curriculum, 8, size=8, rewards=[0, 1] * 4, truncated=[1] * 8)
         curriculum.metrics()
     assert len(caplog.records) == 1
+
+
+def test_once_is_once_over_a_resume_too(tmp_path, caplog):
+    pools = [PromptPool(["a"] * 200 + ["b"] * more) for more in (200, 200, 201)]
+    first, again, changed = (Curriculum(pool, {"monitor": {"window": 16}}) for pool in pools)
+    with caplog.at_level(logging.WARNING, logger="curricula"):
+        cut = {"size": 8, "rewards": [0, 1] * 4, "truncated": [1] * 8}
+        play(first, 40, **cut)
+        first.metrics()
+        save_state(tmp_path / "state", first.state_dict())
+        for other in (again, changed):
+            other.load_state_dict(load_state(tmp_path / "state"))
+            play(other, 40, **cut)
+            other.metrics()
+    said = [record.getMessage()[0] for record in caplog.records if "were cut off" in record.getMessage()]
+    assert sorted(said) == ["a", "b"]
 
 
 def test_a_few_rollouts_are_no_reason_to_warn(caplog):

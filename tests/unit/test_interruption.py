@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from curricula import CurriculaRuntimeError
 from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
-from curricula_trl.interruption.rollouts import Begun, begun, joined, within
+from curricula_trl.interruption.rollouts import Begun, Forced, begun, joined, within
 from curricula_trl.interruption.thinking import Thinking, token_ids
 
 TEXTS = ["<think> so 2 and 2 make 4 </think>\n\nThe answer is 4.", "a < b and c > d, so think / again"] * 8
@@ -106,54 +106,62 @@ LOGPS = [-0.1, -0.2, -0.3, -0.4, -0.5, -0.6]
 
 
 @pytest.mark.parametrize(
-    ("limit", "closed", "ended", "kept", "interrupted", "budget"),
+    ("limit", "closed", "ended", "kept", "interrupted", "budget", "full"),
     [
-        (6, None, False, 6, True, 3),  # still thinks
-        (6, None, True, 6, False, 0),  # ended just there
-        (8, None, False, 6, False, 0),  # an engine stopped it before its limit
-        (6, 5, False, 6, False, 2),  # closed a token ago
-        (6, 6, False, 6, False, 3),
-        (6, 3, False, 6, False, 0),  # the answer is used up
-        (6, 1, False, 4, False, 0),  # and more than that
-        (8, 2, True, 5, False, 0),  # an ended one too
-        (8, 4, True, 6, False, 0),
-        (6, 0, False, 3, False, 0),  # the prompt had closed it
+        (6, None, False, 6, True, 3, False),  # still thinks
+        (6, None, True, 6, False, 0, False),  # ended just there
+        (8, None, False, 6, False, 0, False),  # an engine stopped it before its limit
+        (6, 5, False, 6, False, 2, False),  # closed a token ago
+        (6, 6, False, 6, False, 3, False),
+        (6, 3, False, 6, False, 0, True),  # the answer is used up
+        (6, 1, False, 4, False, 0, True),  # and more than that
+        (8, 2, True, 5, False, 0, True),  # an ended one too
+        (8, 4, True, 6, False, 0, False),
+        (8, 4, False, 6, False, 0, False),  # a stop string within the answer
+        (6, 0, False, 3, False, 0, True),  # the prompt had closed it
     ],
 )
 def test_what_becomes_of_a_rollout_at_its_limit(
-    limit: int, closed: int | None, ended: bool, kept: int, interrupted: bool, budget: int
+    limit: int, closed: int | None, ended: bool, kept: int, interrupted: bool, budget: int, full: bool
 ) -> None:
     tokens = [10, 11, 12, 13, 14, 15]
-    part = begun(tokens, LOGPS, limit=limit, closed=closed, ended=ended, answer=3)
-    assert part == Begun(tokens[:kept], LOGPS[:kept], interrupted, budget)
+    part = begun(tokens, LOGPS, limit=limit, closed=closed, ended=ended, answer=3, sentence=[8, 9])
+    assert part == Begun(tokens[:kept], LOGPS[:kept], (8, 9) if interrupted else (), budget, full)
 
 
 @pytest.mark.parametrize(
-    ("length", "longest", "interrupted", "budget"),
+    ("prompt", "longest", "interrupted", "budget", "full"),
     [
-        (20, None, True, 5),
-        (20, 25, True, 5),
-        (20, 23, True, 3),
-        (20, 20, False, 0),  # no room for an answer: nothing is put in
-        (20, 18, False, 0),
+        (16, None, True, 5, False),
+        (16, 25, True, 5, False),
+        (16, 23, True, 3, False),
+        (16, 20, False, 0, True),  # no room for an answer: nothing is put in
+        (16, 18, False, 0, True),
     ],
 )
 def test_an_answer_gets_what_room_the_engine_has(
-    length: int, longest: int | None, interrupted: bool, budget: int
+    prompt: int, longest: int | None, interrupted: bool, budget: int, full: bool
 ) -> None:
-    part = Begun([1, 2], None, True, 5)
-    assert within(part, length, longest) == Begun([1, 2], None, interrupted, budget)
+    part = Begun([1, 2], None, (8, 9), 5, False)
+    assert within(part, prompt, longest) == Begun([1, 2], None, (8, 9) if interrupted else (), budget, full)
+
+
+@pytest.mark.parametrize(("longest", "full"), [(None, False), (19, False), (18, True)])
+def test_a_rollout_that_fills_the_engine_is_full(longest: int | None, full: bool) -> None:
+    assert within(Begun([1, 2], None, (), 0, False), 16, longest) == Begun([1, 2], None, (), 0, full)
 
 
 def test_joins_keep_tokens_and_log_probabilities_together() -> None:
-    forced = joined(Begun([1, 2], [-1.0, -2.0], True, 2), [8, 9], [3, 4], [-3.0, None])
-    assert (forced.tokens, forced.forced) == ([1, 2, 8, 9, 3, 4], (2, 4))
+    forced = joined(Begun([1, 2], [-1.0, -2.0], (8, 9), 2, False), [3, 4], [-3.0, None])
+    assert (forced.tokens, forced.forced, forced.full) == ([1, 2, 8, 9, 3, 4], Forced(2, (8, 9)), True)
     assert forced.logps is not None
     assert [value for value in forced.logps if value is not None and not math.isnan(value)] == [-1.0, -2.0, -3.0]
     assert all(math.isnan(value) for value in forced.logps[2:4] if value is not None)
-    free = joined(Begun([1, 2], [-1.0, -2.0], False, 1), [8, 9], [3], [-3.0])
+    assert not joined(Begun([1, 2], None, (8, 9), 2, False), [3], None).full
+    assert joined(Begun([1, 2], None, (), 0, True), [], None).full
+    free = joined(Begun([1, 2], [-1.0, -2.0], (), 1, False), [3], [-3.0])
     assert (free.tokens, free.logps, free.forced) == ([1, 2, 3], [-1.0, -2.0, -3.0], None)
-    assert joined(Begun([1], None, True, 1), [8], [3], None).logps is None
+    assert joined(Begun([1], None, (8,), 1, False), [3], None).logps is None
 
 
 def output(**more: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -168,7 +176,7 @@ def test_what_was_put_in_is_masked_and_has_numbers() -> None:
     tools = torch.tensor([[1, 1, 1, 0, 1], [1, 1, 1, 1, 1]])
     for changes, filled in (({}, 0.0), ({"old_per_token_logps": known}, known[0, 1:3])):
         made = output(sampling_per_token_logps=sampled.clone(), tool_mask=tools.clone(), **changes)
-        mask_forced(made, [(1, 3), None], [8, 9])
+        mask_forced(made, [Forced(1, (8, 9)), None])
         assert made["tool_mask"].tolist() == [[1, 0, 0, 0, 1], [1, 1, 1, 1, 1]]
         assert made["completion_mask"].tolist() == output()["completion_mask"].tolist()
         expected = sampled.clone()
@@ -176,11 +184,11 @@ def test_what_was_put_in_is_masked_and_has_numbers() -> None:
         assert torch.allclose(made["sampling_per_token_logps"], expected, equal_nan=True)
         assert tools.tolist() == [[1, 1, 1, 0, 1], [1, 1, 1, 1, 1]]
     plain = output()
-    mask_forced(plain, [None, None], [8, 9])
+    mask_forced(plain, [None, None])
     assert plain["tool_mask"].tolist() == [[1] * 5] * 2
 
 
-@pytest.mark.parametrize("forced", [[None, (1, 3)], [(0, 2), None], [None]])
-def test_rows_that_were_moved_are_noticed(forced: list[tuple[int, int] | None]) -> None:
+@pytest.mark.parametrize("forced", [[None, Forced(1, (8, 9))], [Forced(0, (8, 9)), None], [None]])
+def test_rows_that_were_moved_are_noticed(forced: list[Forced | None]) -> None:
     with pytest.raises(CurriculaRuntimeError, match=r"^interruption: (rollouts were moved|expected 1 rollouts)"):
-        mask_forced(output(), forced, [8, 9])
+        mask_forced(output(), forced)

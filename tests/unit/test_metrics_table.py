@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from curricula import Curriculum, GroupOutcome, PromptPool
 from curricula.config import RefillConfig
 from curricula_trl import clipping, refill
-from curricula_trl.mismatch import Mismatch
+from curricula_trl.mismatch import Mismatch, Sides
 from curricula_trl.ranks import Ranks
 
 README = Path(__file__).parents[2] / "README.md"
@@ -62,9 +62,10 @@ def test_the_table_of_metrics_is_complete_and_true() -> None:
     account = refill.Refill(RefillConfig(rounds=1), Ranks(Accelerator(cpu=True)))
     account.wasted = {"zero_variance": 1}
     counts = {re.sub("^wasted_.*", "wasted_CAUSE", name) for name in account.metrics()}
-    clipped = set(clipping.figures(np.ones((3, clipping.CELLS), dtype=np.int64)))
+    window = np.ones((3, clipping.CELLS), dtype=np.int64)
+    clipped = {name for loss in clipping.COUNTED for name in clipping.figures(window, loss)}
     near = torch.zeros(1, 2)
-    compared = Mismatch(Ranks(Accelerator(cpu=True)), ("", ""))
+    compared = Mismatch(Ranks(Accelerator(cpu=True)), Sides("", ""))
     compared.watch({"completion_mask": near + 1, "old_per_token_logps": near, "sampling_per_token_logps": near})
     assert logged([0.0, 1.0, 1.0, 0.0]) | counts | clipped | set(compared.metrics()) | planned() == table()
     rewards = {name.replace("mean_reward", "success") for name in logged([0.0, 3.0, 1.0, 0.5])}

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -273,6 +273,29 @@ def test_the_mixes_in_the_readme_are_mixes(tmp_path: Path) -> None:
     assert mixes[0].curriculum == defaults.curriculum
     assert mixes[0].monitor == defaults.monitor
     assert mixes[1].trainer["learning_rate"] == 1e-6
+
+
+def test_the_mix_to_train_without_a_script_needs_only_what_the_readme_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from curricula_envs import load_environments
+    from curricula_trl.arguments import check_arguments_of
+
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("### Without a script")[1].split("\n## ")[0]
+    (mix,) = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    (rewards,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    (row,) = re.findall(r'`(\{"question".*?\})`', section)
+    (tmp_path / "mix.yaml").write_text(mix, encoding="utf-8")
+    (tmp_path / "rewards.py").write_text(rewards, encoding="utf-8")
+    (tmp_path / "maths.jsonl").write_text(f"{row}\n", encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "rewards", raising=False)
+    config = curricula.load_mix(tmp_path / "mix.yaml")
+    mixed = load_environments(config, tmp_path)
+    assert dict(mixed.sizes) == {"sums": 2000, "maths": 1}
+    check_arguments_of(mixed.config)
+    functions: dict[str, Callable[..., list[float]]] = {}
+    exec(rewards, functions)
+    assert functions["exact"](["It is 144", "It is 12", ""], answer=["144"] * 3) == [1.0, 0.0, 0.0]
 
 
 def test_validating_a_mix_imports_only_the_hosts_that_it_names(tmp_path: Path) -> None:

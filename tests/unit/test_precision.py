@@ -53,6 +53,15 @@ def test_figures_by_hand() -> None:
     assert "rows" not in json.dumps(found.summary())
 
 
+def test_one_prompt_is_too_few_for_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["precision", "some/model", "--count", "1"])
+    assert stopped.value.code == 2
+    assert "--count" in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        measure([[-1.0] * 9], [[-1.1] * 9])
+
+
 def test_figures_of_an_overflow() -> None:
     assert measure([[-1.0]], [[math.nan]]) is None
     assert measure([[-math.inf]], [[-1.0]]) is None
@@ -123,7 +132,7 @@ def found(**changes: Any) -> Measured:
     rows = [
         Combination(BF16, BF16, some),
         Combination(BF16, BF16_HEAD, some),
-        Combination(FP32, FP32, measure([[-1.0] * 20], [[-1.0] * 20])),
+        Combination(FP32, FP32, measure([[-1.0] * 20] * 2, [[-1.0] * 20] * 2)),
         Combination(FP16, FP16, None, "vLLM: no kernel"),
         Combination(FP16, FP32, None, "vLLM: no kernel"),
     ]

@@ -103,8 +103,6 @@ def _server(generation: Any, ranks: Ranks, budgets: Sequence[int], part: int) ->
             parameters = sampling(generation)
             if "seed" in parameters:
                 parameters["seed"] = _seed(parameters["seed"], part)
-            if generation.structured_outputs_regex is not None:
-                parameters["structured_outputs"] = {"regex": generation.structured_outputs_regex}
             with profiler or nullcontext():
                 done = complete(generation.vllm_client, rows, limits, parameters)
             return [(row.token_ids, row.logprobs) for row in done]

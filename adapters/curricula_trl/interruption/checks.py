@@ -1,6 +1,7 @@
 """What forced length interruption refuses, each in one line."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from curricula import CurriculaValueError, CurriculumConfig
@@ -10,18 +11,21 @@ from curricula.config.schema import shown
 from curricula_trl.interruption.thinking import Thinking, token_ids
 
 _PARAMETERS = ["self", "prompt_ids", "images", "multimodal_fields", "num_generations", "has_tool_images"]
+_REGEX = "vllm_structured_outputs_regex"
 _HOOK = "_generate_single_turn"
 # Tokens of a prompt, at least, that count against a limit.
+_GRAMMARS = ("structured_outputs", "guided_decoding", "constraints", "force_words_ids", "prefix_allowed_tokens_fn")
+"""What in `generation_kwargs` makes a rollout follow a form: of vLLM, and of transformers."""
 _LIMITS = {"max_completion_length": 0, "vllm_max_model_length": 1}
 
 
-def check_lengths(config: CurriculumConfig) -> None:
-    """Refuses lengths of a mix that cannot fit its own `trainer:`, before anything is loaded.
+def check_mix(config: CurriculumConfig) -> None:
+    """Refuses what of a mix's own `trainer:` cannot be beside its interruption, before anything is loaded.
 
     How many tokens the sentence has is known only with a tokenizer: here it counts for one.
 
     Raises:
-        ConfigError: With both figures.
+        ConfigError: With the argument; of lengths that do not fit, with both figures.
     """
     chosen = config.interruption
     if chosen is None:
@@ -38,6 +42,14 @@ def check_lengths(config: CurriculumConfig) -> None:
     if config.trainer.get("use_transformers_continuous_batching"):
         message = "expected false beside interruption, which generates in two parts; got true; leave one of them out"
         raise config_error(config.origin, ("trainer", "use_transformers_continuous_batching"), message)
+    kwargs = config.trainer.get("generation_kwargs")
+    if (name := _form(config.trainer.get(_REGEX), kwargs)) is not None:
+        path = ("trainer", name) if name == _REGEX else ("trainer", "generation_kwargs", name)
+        message = (
+            "expected nothing beside interruption, whose second part would begin the form anew; got one; leave one of "
+            "them out"
+        )
+        raise config_error(config.origin, path, message)
 
 
 def check_trainer(trainer: Any, config: CurriculumConfig) -> None:
@@ -61,6 +73,8 @@ def check_trainer(trainer: Any, config: CurriculumConfig) -> None:
     ):
         if value:
             raise _refusal(f"with {option} rollouts are not generated in one turn by TRL; leave one of them out")
+    if (form := _form(trainer.args.vllm_structured_outputs_regex, trainer.args.generation_kwargs)) is not None:
+        raise _refusal(f"with {form} the second part of a rollout would begin the form anew; leave one of them out")
     columns = getattr(trainer.train_dataset, "column_names", None) or []
     if images := [column for column in ("image", "images") if column in columns]:
         raise _refusal(f"column {images[0]!r} has images, and a continuation is made of tokens alone; leave one out")
@@ -123,6 +137,14 @@ def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
 def tokenizer_of(trainer: Any) -> Any:
     """The tokenizer, also where a processor holds it."""
     return getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+
+
+def _form(regex: Any, kwargs: Any) -> str | None:
+    """The name of what makes rollouts follow a form; None where nothing does."""
+    if regex is not None:
+        return _REGEX
+    given = kwargs if isinstance(kwargs, Mapping) else {}
+    return next((name for name in _GRAMMARS if given.get(name) is not None), None)
 
 
 def _room(name: str, most: int, where: str = "") -> str:

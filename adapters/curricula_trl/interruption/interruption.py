@@ -1,7 +1,7 @@
 """Rollouts in two parts: to a limit of thinking, then, where they still think, with a sentence that ends it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,17 +12,29 @@ from curricula_trl.interruption.checks import check_trainer, sentence_of, tokeni
 from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
 from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined, within
-from curricula_trl.interruption.room import longest_of
 from curricula_trl.interruption.sleeping import one_waking
 from curricula_trl.interruption.thinking import Thinking
 from curricula_trl.merge import count_items
 from curricula_trl.ranks import Ranks
+from curricula_trl.room import Room
 
 Turn = Callable[[list[list[int]], Mapping[str, Any]], tuple[Any, Any]]
 """TRL's generation of one turn, of token ids and of what else there is for each of them."""
 
 
-def interruption_of(trainer: Any, config: CurriculumConfig, ranks: Ranks) -> "Interruption | None":
+class Ends(NamedTuple):
+    """How this rank's B rollouts of a round ended.
+
+    Attributes:
+        put_in: Shape (B,), tokens that were put into each; 0 for those that were not interrupted.
+        full: Which of them had all the tokens that they may have.
+    """
+
+    put_in: torch.Tensor
+    full: list[bool]
+
+
+def interruption_of(trainer: Any, config: CurriculumConfig, ranks: Ranks, room: Room) -> "Interruption | None":
     """What interrupts a trainer's rollouts; None where the mix does not ask for it.
 
     Raises:
@@ -31,7 +43,7 @@ def interruption_of(trainer: Any, config: CurriculumConfig, ranks: Ranks) -> "In
     if config.interruption is None:
         return None
     check_trainer(trainer, config)
-    return Interruption(trainer, config.interruption, config.seed, ranks)
+    return Interruption(trainer, config.interruption, config.seed, ranks, room)
 
 
 class Interruption:
@@ -42,19 +54,18 @@ class Interruption:
         chosen: The mix's section.
         seed: Of the mix.
         ranks: Of the trainer.
+        room: Of the trainer's generator.
     """
 
-    def __init__(self, trainer: Any, chosen: InterruptionConfig, seed: int, ranks: Ranks) -> None:
+    def __init__(self, trainer: Any, chosen: InterruptionConfig, seed: int, ranks: Ranks, room: Room) -> None:
         tokenizer = tokenizer_of(trainer)
-        self._chosen, self._ranks = chosen, ranks
+        self._chosen, self._ranks, self._room = chosen, ranks, room
         self._sentence = sentence_of(trainer, chosen)
-        self._thinking = Thinking(tokenizer, chosen.closing)
+        self._thinking = Thinking(tokenizer, chosen.closing or "")
         self._plan = Plan(seed, chosen.at)
         self._ends = {*trainer.eos_token_ids, tokenizer.pad_token_id}
         self._eos = int(trainer.eos_token_ids[0])
-        self._longest: int | None = None
-        self._looked = False
-        self._forced: list[tuple[int, int] | None] | None = None
+        self._rollouts: list[Rollout] | None = None
 
     def generate(
         self, trainer: Any, turn: Turn, prompts: Sequence[Sequence[int]], fields: Mapping[str, Any]
@@ -70,54 +81,60 @@ class Interruption:
         Returns:
             Token ids and log-probabilities, as TRL's; NaN for tokens that were put in.
         """
-        if not self._looked:
-            self._longest, self._looked = longest_of(trainer, self._ranks), True
+        longest = self._room.longest(trainer)
         count, rank = len(prompts), self._ranks.rank
         limits = self._plan.limits(int(trainer.state.global_step), count * self._ranks.world_size)
         limits = limits[rank * count : (rank + 1) * count]
         budgets = limits
-        if self._longest is not None:
-            budgets = [max(1, min(most, self._longest - len(ids))) for most, ids in zip(limits, prompts, strict=True)]
+        if longest is not None:
+            budgets = [max(1, min(most, longest - len(ids))) for most, ids in zip(limits, prompts, strict=True)]
         with one_waking(trainer):
             tokens, logps = generate_bounded(trainer, self._ranks, lambda rows: turn(rows, fields), prompts, budgets, 0)
             parts = [
-                self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row])
+                self._begun(prompts[row], tokens[row], None if logps is None else logps[row], limits[row], longest)
                 for row in range(count)
             ]
             rollouts = self._finished(trainer, turn, prompts, fields, parts)
-        self._forced = [rollout.forced for rollout in rollouts]
+        self._rollouts = rollouts
         scores = None if logps is None else [rollout.logps for rollout in rollouts]
         return [rollout.tokens for rollout in rollouts], scores
 
-    def finish(self, trainer: Any, output: dict[str, Any]) -> torch.Tensor:
-        """Masks what was put in, in TRL's output of the round, in place.
-
-        Returns:
-            Shape (B,), which of this rank's rollouts were interrupted.
-        """
-        forced, self._forced = self._forced, None
+    def finish(self, trainer: Any, output: dict[str, Any]) -> Ends:
+        """Masks what was put in, in TRL's output of the round, in place."""
+        rollouts, self._rollouts = self._rollouts, None
 
         def mask() -> None:
-            if forced is None:
+            if rollouts is None:
                 raise CurriculaRuntimeError(
                     f"{type(trainer).__name__} generated without TRL's _generate_single_turn, so no rollout was "
                     "interrupted; call TRL's method in your subclass, or leave interruption out of the mix"
                 )
-            mask_forced(output, forced, self._sentence)
+            mask_forced(output, [rollout.forced for rollout in rollouts])
 
         self._ranks.together("interrupted rollouts", mask)
-        assert forced is not None
+        assert rollouts is not None
         output["num_items_in_batch"] = count_items(self._ranks, output)
-        return torch.tensor([span is not None for span in forced], device=output["completion_ids"].device)
+        put_in = [0 if rollout.forced is None else len(rollout.forced.tokens) for rollout in rollouts]
+        device = output["completion_ids"].device
+        return Ends(torch.tensor(put_in, device=device), [rollout.full for rollout in rollouts])
 
-    def _begun(self, prompt: Sequence[int], tokens: list[int], logps: list[float | None] | None, limit: int) -> Begun:
-        if not tokens:  # an engine that gave up at once: TRL needs one token at least
-            tokens, logps = [self._eos], None if logps is None else [None]
+    def _begun(
+        self,
+        prompt: Sequence[int],
+        tokens: list[int],
+        logps: list[float | None] | None,
+        limit: int,
+        longest: int | None = None,
+    ) -> Begun:
+        if not tokens:  # an engine that gave up at once: TRL needs one token at least, and no policy chose it
+            return Begun([], None if logps is None else [], (self._eos,), 0, full=False)
         closed = 0 if self._thinking.is_closed(prompt) else self._thinking.end(tokens)
         ended = tokens[-1] in self._ends
-        part = begun(tokens, logps, limit=limit, closed=closed, ended=ended, answer=self._chosen.answer)
-        length = len(prompt) + len(part.tokens) + (len(self._sentence) if part.interrupted else 0)
-        return within(part, length, self._longest)
+        chosen = self._chosen
+        part = begun(
+            tokens, logps, limit=limit, closed=closed, ended=ended, answer=chosen.answer, sentence=self._sentence
+        )
+        return within(part, len(prompt), longest)
 
     def _finished(
         self,
@@ -132,10 +149,7 @@ class Interruption:
         logps: list[list[float | None]] | None = None
         if not self._ranks.all_true(not waiting):
             # A rank whose rollouts are all complete takes part with a token that is not used.
-            rows = [
-                [*prompts[row], *parts[row].tokens, *(self._sentence if parts[row].interrupted else ())]
-                for row in waiting
-            ]
+            rows = [[*prompts[row], *parts[row].tokens, *parts[row].put_in] for row in waiting]
             budgets = [parts[row].budget for row in waiting]
             places = waiting or [0]
             tokens, logps = generate_bounded(
@@ -151,9 +165,9 @@ class Interruption:
         for row, part in enumerate(parts):
             if row in found:
                 scores = None if logps is None else logps[found[row]]
-                rollouts.append(joined(part, self._sentence, tokens[found[row]], scores))
+                rollouts.append(joined(part, tokens[found[row]], scores))
             else:
-                rollouts.append(joined(part, (), (), None))
+                rollouts.append(joined(part, (), None))
         return rollouts
 
 

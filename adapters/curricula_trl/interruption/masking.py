@@ -6,9 +6,10 @@ from typing import Any
 import torch
 
 from curricula import CurriculaRuntimeError
+from curricula_trl.interruption.rollouts import Forced
 
 
-def mask_forced(output: dict[str, Any], forced: Sequence[tuple[int, int] | None], sentence: Sequence[int]) -> None:
+def mask_forced(output: dict[str, Any], forced: Sequence[Forced | None]) -> None:
     """Masks what was put in, and gives it log-probabilities that are numbers: NaN times a mask is NaN still.
 
     The mask is `tool_mask`, which TRL multiplies with that of the completion; the latter is the attention mask as
@@ -16,8 +17,7 @@ def mask_forced(output: dict[str, Any], forced: Sequence[tuple[int, int] | None]
 
     Args:
         output: Of TRL's generation, changed in place.
-        forced: For each row, the first and one past the last token that was put in.
-        sentence: What was put in.
+        forced: For each row, what was put in.
 
     Raises:
         CurriculaRuntimeError: The rows are not those that were generated.
@@ -28,15 +28,16 @@ def mask_forced(output: dict[str, Any], forced: Sequence[tuple[int, int] | None]
     hidden = torch.zeros_like(ids, dtype=torch.bool)
     if len(forced) != len(ids):
         raise CurriculaRuntimeError(f"interruption: expected {len(forced)} rollouts, as generated; got {len(ids)}")
-    for row, span in enumerate(forced):
-        if span is None:
+    for row, part in enumerate(forced):
+        if part is None:
             continue
-        if ids[row, slice(*span)].tolist() != list(sentence):
+        span = slice(part.start, part.start + len(part.tokens))
+        if ids[row, span].tolist() != list(part.tokens):
             raise CurriculaRuntimeError(
                 "interruption: rollouts were moved or changed after they were generated, so what was put in cannot be "
                 "masked; keep TRL's rows in your subclass, or leave interruption out of the mix"
             )
-        hidden[row, slice(*span)] = True
+        hidden[row, span] = True
     output["tool_mask"] = mask.masked_fill(hidden, 0)
     if (sampled := output.get("sampling_per_token_logps")) is not None:
         known = output.get("old_per_token_logps")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Logps = Sequence[float | None]
 
@@ -14,18 +15,27 @@ class Begun:
     Attributes:
         tokens: What it has so far.
         logps: Their log-probabilities, where the generator gives any.
-        interrupted: Whether it is to be told to answer now.
+        put_in: What is put in after them; empty where nothing is.
         budget: Tokens that it may still get; 0 for one that is complete.
+        full: Of one that is complete, whether it had all the tokens that it may have.
     """
 
     tokens: list[int]
     logps: list[float | None] | None
-    interrupted: bool
+    put_in: tuple[int, ...]
     budget: int
+    full: bool
 
 
 def begun(
-    tokens: Sequence[int], logps: Logps | None, *, limit: int, closed: int | None, ended: bool, answer: int
+    tokens: Sequence[int],
+    logps: Logps | None,
+    *,
+    limit: int,
+    closed: int | None,
+    ended: bool,
+    answer: int,
+    sentence: Sequence[int],
 ) -> Begun:
     """What becomes of a rollout after its first part.
 
@@ -36,28 +46,39 @@ def begun(
         closed: Tokens until its thinking ended; None where it did not.
         ended: Whether it is at its own end.
         answer: Tokens for an answer.
+        sentence: What is put in where it still thinks at its limit.
     """
     most = len(tokens) if closed is None else min(len(tokens), closed + answer)
     kept, scores = list(tokens[:most]), None if logps is None else list(logps[:most])
-    if ended or len(tokens) < limit:
-        return Begun(kept, scores, False, 0)
-    if closed is None:
-        return Begun(kept, scores, True, answer)
-    return Begun(kept, scores, False, closed + answer - most)
+    left = answer if closed is None else closed + answer - most
+    if ended or len(tokens) < limit or not left:
+        return Begun(kept, scores, (), 0, full=not left)
+    return Begun(kept, scores, tuple(sentence) if closed is None else (), left, full=False)
 
 
-def within(part: Begun, length: int, longest: int | None) -> Begun:
+def within(part: Begun, prompt: int, longest: int | None) -> Begun:
     """A rollout in what room an engine has for it: one that has none stays cut off where it is.
 
     Args:
         part: Its first part.
-        length: Tokens from the start of the prompt to where it goes on.
+        prompt: Tokens of its prompt.
         longest: Tokens that the engine can hold of prompt and rollout; None where there is no such limit.
     """
-    if longest is None or part.budget <= longest - length:
+    if longest is None:
         return part
-    room = max(0, longest - length)
-    return Begun(part.tokens, part.logps, part.interrupted and room > 0, room)
+    room = max(0, longest - prompt - len(part.tokens) - len(part.put_in))
+    if not part.budget:
+        return Begun(part.tokens, part.logps, part.put_in, 0, part.full or not room)
+    if part.budget <= room:
+        return part
+    return Begun(part.tokens, part.logps, part.put_in if room else (), room, full=not room)
+
+
+class Forced(NamedTuple):
+    """What was put into a rollout: after how many of its tokens, and which."""
+
+    start: int
+    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +88,26 @@ class Rollout:
     Attributes:
         tokens: All of it.
         logps: Their log-probabilities, NaN where a token was not sampled.
-        forced: First and one past the last of the tokens that were put in; None where none were.
+        forced: What was put in; None where nothing was.
+        full: Whether it had all the tokens that it may have.
     """
 
     tokens: list[int]
     logps: list[float | None] | None
-    forced: tuple[int, int] | None
+    forced: Forced | None
+    full: bool
 
 
-def joined(first: Begun, sentence: Sequence[int], tokens: Sequence[int], logps: Logps | None) -> Rollout:
-    """A rollout out of its first part, the sentence where it was interrupted, and what came after.
+def joined(first: Begun, tokens: Sequence[int], logps: Logps | None) -> Rollout:
+    """A rollout out of its first part, what is put in, and what came after.
 
-    >>> joined(Begun([5, 6], [-0.1, -0.2], True, 3), [8, 9], [7], [-0.3])
-    Rollout(tokens=[5, 6, 8, 9, 7], logps=[-0.1, -0.2, nan, nan, -0.3], forced=(2, 4))
+    >>> joined(Begun([5, 6], [-0.1, -0.2], (8,), 3, False), [7], [-0.3])
+    Rollout(tokens=[5, 6, 8, 7], logps=[-0.1, -0.2, nan, -0.3], forced=Forced(start=2, tokens=(8,)), full=False)
     """
-    between = list(sentence) if first.interrupted else []
-    start = len(first.tokens)
+    between = first.put_in
     scores = None
     if first.logps is not None:
         scores = [*first.logps, *[math.nan] * len(between), *(logps or ())]
-    forced = (start, start + len(between)) if first.interrupted else None
-    return Rollout([*first.tokens, *between, *tokens[: first.budget]], scores, forced)
+    forced = Forced(len(first.tokens), between) if between else None
+    full = len(tokens) >= first.budget if first.budget else first.full
+    return Rollout([*first.tokens, *between, *tokens[: first.budget]], scores, forced, full)

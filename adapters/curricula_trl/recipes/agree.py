@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from curricula import CurriculaValueError, CurriculumConfig
 from curricula.config import RecipeConfig
 from curricula.config.explain import config_error
+from curricula_trl.losses import LOSSES, loss_of
 from curricula_trl.recipes.presets import ARGUMENTS, arguments_of
 
 logger = logging.getLogger("curricula")
 
-_PROMPT_LOSSES = ("cispo", "dapo")
+_PROMPT_LOSSES = sorted(name for name, loss in LOSSES.items() if loss.prompt_mean)
 _SCALES = {True: "group", False: "none"}
 
 
@@ -131,7 +132,7 @@ def _problem(trainer: Settings, chosen: RecipeConfig) -> str | None:
     loss = trainer.loss_type
     penalty = "beta" if trainer.beta != 0.0 else "entropy bonus" if trainer.entropy_bonus else None
     if chosen.aggregation == "prompt":
-        if loss not in _PROMPT_LOSSES:
+        if not loss_of(loss).prompt_mean:
             return (
                 f"expected loss_type {' or '.join(_PROMPT_LOSSES)} for aggregation prompt, which weighs the advantages "
                 f"of a loss over all tokens; got {loss}; set aggregation to trainer"
@@ -148,7 +149,7 @@ def _problem(trainer: Settings, chosen: RecipeConfig) -> str | None:
             'expected scale_rewards "none" and multi_objective_aggregation "sum_then_normalize" for normaliser batch, '
             f'which divides centred advantages; got "{trainer.scale_rewards}" and "{trainer.aggregation}"; set them'
         )
-    if chosen.zero_variance == "mask" and trainer.beta != 0.0 and loss not in (*_PROMPT_LOSSES, "vespo", "bnpo"):
+    if chosen.zero_variance == "mask" and trainer.beta != 0.0 and loss_of(loss).row_mean:
         return (
             f"expected a beta of 0 for zero_variance mask with loss_type {loss}, a mean over rollouts, whose KL "
             f"penalty cannot be made up for those left out; got {trainer.beta:g}; set it to 0, or zero_variance to keep"

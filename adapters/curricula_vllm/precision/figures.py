@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curricula.apart import apart
+
 Floats = NDArray[np.float64]
 
 _FIRST = 4  # tokens of the first bucket
@@ -32,8 +34,7 @@ class Figures:
         tokens: How many.
         mean: Mean absolute difference, nats.
         largest: The largest.
-        kl: Estimate of KL(generator || trainer) a token, by exp(d) - 1 - d with d = log trainer - log generator (k3 of
-            http://joschu.net/blog/kl-approx.html).
+        kl: Estimate of KL(generator || trainer) a token (`curricula.apart`).
         error: Standard error of `kl`, over completions.
         buckets: By position.
         rows: Sum of the estimate's terms in each completion.
@@ -57,19 +58,24 @@ class Figures:
 
 
 def measure(sampled: Sequence[Sequence[float]], trained: Sequence[Sequence[float]]) -> Figures | None:
-    """Compares the generator's log-probabilities with the trainer's, completion by completion.
+    """Compares the generator's log-probabilities with the trainer's, of two completions at least.
+
+    Of one there is no standard error, and nothing could be ranked by it.
 
     Returns:
         None where some are not finite, as after an overflow.
     """
-    differences = [np.subtract(own, other, dtype=np.float64) for other, own in zip(sampled, trained, strict=True)]
-    whole = np.concatenate([np.zeros(0), *differences])
-    if whole.size == 0 or not np.isfinite(whole).all():
+    pairs = [
+        apart(np.array(other, np.float64), np.array(own, np.float64))
+        for other, own in zip(sampled, trained, strict=True)
+    ]
+    whole = np.concatenate([np.zeros(0), *(differences for differences, _, _ in pairs)])
+    if whole.size == 0 or not all(known.all() for _, _, known in pairs):
         return None
-    position = np.concatenate([np.arange(1, len(row) + 1) for row in differences])
-    kl = np.expm1(whole) - whole
-    counts = np.array([len(row) for row in differences])
-    rows = np.array([float((np.expm1(row) - row).sum()) for row in differences])
+    position = np.concatenate([np.arange(1, len(known) + 1) for _, _, known in pairs])
+    kl = np.concatenate([terms for _, terms, _ in pairs])
+    counts = np.array([len(known) for _, _, known in pairs])
+    rows = np.array([float(terms.sum()) for _, terms, _ in pairs])
     buckets = [
         Bucket(first, last, int(inside.sum()), *_of(whole[inside], kl[inside]))
         for first, last in edges(int(counts.max()))
@@ -103,13 +109,11 @@ def difference_error(one: Figures, other: Figures, paired: bool) -> float:
 
 
 def _of(difference: Floats, kl: Floats) -> tuple[float, float, float]:
-    return float(np.abs(difference).mean()), float(np.abs(difference).max()), float(kl.mean())
+    return float(difference.mean()), float(difference.max()), float(kl.mean())
 
 
 def _ratio_error(sums: Floats, counts: NDArray[np.int64]) -> float:
     # Of a ratio of sums over completions, whose tokens are not independent (Cochran, Sampling Techniques, eq. 6.9).
     n, total = len(sums), counts.sum()
-    if n < 2:
-        return 0.0
     left = sums - sums.sum() / total * counts
     return float(np.sqrt(n / (n - 1) * (left**2).sum()) / total)

@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn import functional
 
 from curricula.errors import CurriculaRuntimeError
 from curricula_vllm.cpu import has_accelerator
 from curricula_vllm.precision.plan import DTYPES
+from curricula_vllm.projection import in_fp32
 
 
 class Row(NamedTuple):
@@ -46,12 +46,7 @@ def head_in_fp32(model: Any) -> Iterator[None]:
     head = model.get_output_embeddings()
     if not isinstance(head, torch.nn.Linear):
         raise CurriculaRuntimeError(f"expected a linear head of logits; got {type(head).__name__}")
-
-    def forward(hidden: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(hidden.device.type, enabled=False):
-            return functional.linear(hidden.float(), head.weight, head.bias)
-
-    head.forward = forward
+    head.forward = in_fp32(head)
     try:
         yield
     finally:

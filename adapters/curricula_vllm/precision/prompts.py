@@ -46,8 +46,11 @@ def read_prompts(path: Path, most: int) -> list[Any]:
             found = [_of_json(path, *line) for line in filled] if path.suffix == ".jsonl" else [t for _, t in filled]
     except (OSError, UnicodeDecodeError) as error:
         raise CurriculaValueError(f"--prompts: expected a file that can be read; got {path}: {error}") from error
-    if not found:
-        raise CurriculaValueError(f"--prompts: expected at least one prompt; got none in {path}")
+    if len(found) < 2:
+        given = "one" if found else "none"
+        raise CurriculaValueError(
+            f"--prompts: expected at least two prompts, as a standard error is over completions; got {given} in {path}"
+        )
     for number, prompt in enumerate(found, 1):
         if not (prompt and (isinstance(prompt, str) or _is_chat(prompt))):
             raise CurriculaValueError(

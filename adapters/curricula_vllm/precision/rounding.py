@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 import torch
 
+MOST_LOST = 0.5
+"""Of the updates that a copy does not show, above which it is said."""
+
 SAMPLE = 2**16
 """Weights that an estimate looks at."""
 

@@ -43,7 +43,7 @@ def lost_updates(model: Any, rows: Sequence[Row], learning_rate: float, steps: i
                     continue
                 before = weight.clone()
                 weight.sub_(learning_rate * weight.grad.sign())
-                moved += int(weight.grad.count_nonzero())
+                moved += int((weight != before).sum())
                 for name, dtype in COPIES.items():
                     shown[name] += int(survived(before, weight, dtype).sum())
         model.zero_grad()

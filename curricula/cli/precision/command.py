@@ -21,7 +21,7 @@ def command(
             help="Prompts: .jsonl or .parquet with a column prompt, else a line each.", show_default="built in"
         ),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="Prompts, a completion each; the first ones.")] = 16,
+    count: Annotated[int, typer.Option(min=2, max=10_000, help="Prompts, a completion each; the first ones.")] = 16,
     tokens: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most tokens of a completion.")] = 128,
     generator: Annotated[str, typer.Option(help="In what vLLM runs.")] = "bf16,fp16,fp32",
     trainer: Annotated[str, typer.Option(help="In what the trainer computes.")] = "bf16,fp16,fp32",

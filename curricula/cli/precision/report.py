@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from curricula.cli.precision.measure import Found, Measured
     from curricula_vllm.precision.plan import Plan
 
-_MOST = 0.5
-"""Of the updates that a copy must show, or it is warned of."""
-
 
 def table(found: "Measured") -> Table:
     """A row for each generator and trainer."""
@@ -111,6 +108,8 @@ def _scale(step: "Found") -> str:
 
 
 def _updates(updates: "Found", plan: "Plan") -> list[str]:
+    from curricula_vllm.precision.rounding import MOST_LOST
+
     if "error" in updates:
         return [f"Small updates: not measured: {updates['error']}"]
     shares = ", ".join(f"{share:.2%} in {name}" for name, share in updates["survived"].items())
@@ -124,7 +123,7 @@ def _updates(updates: "Found", plan: "Plan") -> list[str]:
         f"weights) a generator's copy shows {shares}. After {steps} the trainer has moved by "
         f"{last['moved']['master']:.2g} nats a token, {copies}."
     ]
-    if (share := updates["survived"]["bf16"]) < _MOST:
+    if 1 - (share := updates["survived"]["bf16"]) > MOST_LOST:
         lines.append(
             f"Warning: {1 - share:.1%} of the updates vanish in bf16 until they add up, and the others jump by a whole "
             "step of bf16, so a generator in bf16 does not follow the trainer's single steps. recipe.ratio: generator "

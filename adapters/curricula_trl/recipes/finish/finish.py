@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from curricula import CurriculaValueError
 from curricula.config import RecipeConfig
+from curricula.config.schema import TOLERANCE
+from curricula.filters.zero_variance import spread
+from curricula_trl.losses import loss_of
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes.finish.advantages import batch_deviation, prompt_weights, row_mean_weight
 from curricula_trl.recipes.finish.groups import UNSCORED, Groups
 
 Floats = NDArray[np.float64]
-
-_ROUNDING = 1e-6
-_ROW_MEANS = ("grpo", "sapo", "dr_grpo", "luspo")
 
 
 class Finish:
@@ -24,30 +24,32 @@ class Finish:
     Args:
         config: The recipe.
         ranks: Of the trainer.
+        tolerance: Rewards of a group that differ by no more are alike; the curriculum's own.
     """
 
-    def __init__(self, config: RecipeConfig, ranks: Ranks) -> None:
+    def __init__(self, config: RecipeConfig, ranks: Ranks, tolerance: float = TOLERANCE) -> None:
         self.config = config
-        self._ranks = ranks
+        self._ranks, self._tolerance = ranks, tolerance
 
-    def mark(self, output: dict[str, Any], rewards: Floats, size: int) -> None:
+    def mark(self, output: dict[str, Any], values: Floats, size: int) -> None:
         """Says of a round what its advantages do not: which rollouts have no reward, and which groups no variance.
 
         Args:
             output: Of this rank.
-            rewards: Shape (B,), weighted sums of all ranks; NaN where a rollout has none.
+            values: Shape (B,) or (B, parts), of all ranks, what TRL makes advantages of: the weighted sums of rewards,
+                or each function's by itself; NaN where a rollout has none.
             size: Rollouts in a group.
         """
         advantages = output["advantages"]
         first = self._ranks.rank * len(advantages)
+        values = values.reshape(len(values), -1)
         if self.config.normaliser == "batch":
-            missing = np.isnan(rewards[first : first + len(advantages)])
+            missing = np.isnan(values[first : first + len(advantages)]).all(axis=1)
             output[UNSCORED] = torch.from_numpy(missing).long().to(advantages.device)
-        if self.config.zero_variance == "mask":
-            # Eight times .1 have a mean that is not .1: what is left of them is rounding.
-            groups = rewards.reshape(-1, size)
-            spread = np.nanmax(groups, axis=1, initial=-np.inf) - np.nanmin(groups, axis=1, initial=np.inf)
-            flat = spread <= _ROUNDING * np.maximum(np.nanmax(np.abs(groups), axis=1, initial=0.0), 1.0)
+        if self.config.zero_variance == "mask" or self.config.normaliser == "batch":
+            # Eight times .1 have a mean that is not .1: what is left of them is rounding, and trains on nothing.
+            apart = spread(values.reshape(-1, size, values.shape[1])).max(axis=1)
+            flat = apart <= self._tolerance
             mine = np.repeat(flat, size)[first : first + len(advantages)]
             advantages[torch.from_numpy(mine).to(advantages.device)] = 0.0
 
@@ -81,7 +83,7 @@ class Finish:
         if config.zero_variance == "mask":
             _mask_out(output, groups.rows(groups.trained, count))
             output["num_items_in_batch"] = groups.tokens[groups.trained].sum().to(output["num_items_in_batch"])
-            if trainer.loss_type in _ROW_MEANS:
+            if loss_of(trainer.loss_type).row_mean:
                 factors = factors * row_mean_weight(groups)
         if config.aggregation == "prompt":
             counted = groups.trained if config.zero_variance == "mask" else torch.ones_like(groups.trained)

@@ -41,7 +41,7 @@ class Groups:
             advantages = advantages.masked_fill(output[UNSCORED] != 0, torch.nan)
         mine = torch.stack([advantages, loss_mask(output).sum(dim=1).float()], dim=1)
         # 64 bits on the processor: not every device has them.
-        table = (ranks.gather(mine) if ranks.world_size > 1 else mine).cpu().double()
+        table = ranks.gather(mine).cpu().double()
         grouped = table[:, 0].view(-1, size)
         tokens = table[:, 1].view(-1, size)
         moving = (grouped.nan_to_num(nan=0.0) != 0.0) & (tokens > 0)

@@ -1,0 +1,120 @@
+"""Whether the generator's head is the one it was sent: looked at after each update of its weights.
+
+A stale head is the fault that an update leaves behind in silence, as in copies of a tied or a packed one. What is sent
+goes past here whole, gathered and merged as TRL does for FSDP, DeepSpeed and adapters; some of it is kept. Once the
+update is done, and before an engine with a sleep mode has slept, the engine is asked what it holds at the same places:
+in this process its part of a head that is split, or by a server all parts. They have to be the same, to the bit.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+ROWS, COLUMNS = 128, 8
+"""How much of a head is compared, spread over it."""
+
+
+class Heads:
+    """Looks at one generator of TRL's, until it is closed.
+
+    Args:
+        generation: TRL's `VLLMGeneration`.
+        name: Of the head's weight, as it is sent.
+        is_main: Whether this rank speaks with the server, where there is one.
+    """
+
+    def __init__(self, generation: Any, name: str, is_main: bool) -> None:
+        self._generation, self._name = generation, name
+        self._asks = is_main or generation.mode == "colocate"
+        self._may_ask: bool | None = None
+        self._sent: torch.Tensor | None = None
+        self._rows: torch.Tensor | None = None
+        self._columns: torch.Tensor | None = None
+        self._stale: bool | None = None
+        self._error: Exception | None = None
+        if isinstance(other := getattr(generation.sync_weights, "__self__", None), Heads):
+            other.close()  # of an attach that failed later on
+        self._params, self._sync = generation._iter_named_params, generation.sync_weights
+        generation._iter_named_params, generation.sync_weights = self._watched_params, self._watched_sync
+
+    @classmethod
+    def of(cls, trainer: Any, is_main: bool) -> "Heads | None":
+        """Of a trainer; None where there is nothing to look at."""
+        generation = getattr(trainer, "vllm_generation", None) if getattr(trainer, "use_vllm", False) else None
+        name = head_name(trainer.accelerator.unwrap_model(trainer.model))
+        if name is None or not all(hasattr(generation, method) for method in ("_iter_named_params", "sync_weights")):
+            return None
+        return cls(generation, name, is_main)
+
+    def is_stale(self) -> bool | None:
+        """Whether the head was another after the last update; None where it cannot be read, or there was no update.
+
+        Raises:
+            Exception: What went wrong as the engine was asked.
+        """
+        if (error := self._error) is not None:
+            self._error = None
+            raise error
+        return self._stale
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether this rank speaks with a server that does not show its head."""
+        return self._may_ask is False
+
+    def close(self) -> None:
+        """Leaves the generator as it was."""
+        self._generation._iter_named_params, self._generation.sync_weights = self._params, self._sync
+
+    def _watched_params(self, *arguments: Any, **keywords: Any) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, value in self._params(*arguments, **keywords):
+            if name == self._name:
+                self._sent = self._some(value.detach())
+            yield name, value
+
+    def _watched_sync(self, *arguments: Any, **keywords: Any) -> Any:
+        self._sent = self._stale = None
+        done = self._sync(*arguments, **keywords)
+        try:
+            self._stale = self._look()
+        except Exception as error:  # said where all ranks are, so that none of them waits for this one
+            self._error = error
+        return done
+
+    def _some(self, weight: torch.Tensor) -> torch.Tensor | None:
+        if weight.dim() != 2 or not weight.is_floating_point():
+            return None
+        if self._rows is None or self._columns is None:
+            rows, columns = weight.shape
+            self._rows = torch.linspace(0, rows - 1, min(rows, ROWS)).long()
+            self._columns = torch.linspace(0, columns - 1, min(columns, COLUMNS)).long()
+        return weight[self._rows.to(weight.device)[:, None], self._columns.to(weight.device)]
+
+    def _look(self) -> bool | None:
+        from curricula_vllm.reading import parts, shows_head
+
+        if self._sent is None or self._rows is None or self._columns is None or not self._asks:
+            return None
+        if self._may_ask is None:
+            self._may_ask = shows_head(self._generation)
+        if not self._may_ask or not bool(self._sent.isfinite().all()):
+            return None
+        found = parts(self._generation, self._rows.tolist(), self._columns.tolist())
+        sent = [self._sent[part.places].to(getattr(torch, part.dtype)).float() for part in found]
+        same = [torch.equal(part.values.to(mine.device), mine) for part, mine in zip(found, sent, strict=True)]
+        return not all(same) if same else None
+
+
+def head_name(policy: Any) -> str | None:
+    """Under which name TRL sends the weight of a model's head: that of its embeddings where they are tied."""
+    head = policy.get_output_embeddings() if hasattr(policy, "get_output_embeddings") else None
+    weight = getattr(head, "weight", None)
+    if weight is None:
+        return None
+    found = next((name for name, value in policy.named_parameters() if value is weight), None)
+    if found is None:
+        return None
+    for part in ("base_model.model.", "modules_to_save.default.", "_checkpoint_wrapped_module."):
+        found = found.replace(part, "")
+    return found.replace(".base_layer", "")
