@@ -3,9 +3,12 @@
 A stale head is the fault that an update leaves behind in silence, as in copies of a tied or a packed one. What is sent
 goes past here whole, gathered and merged as TRL does for FSDP, DeepSpeed and adapters; some of it is kept. Once the
 update is done, and before an engine with a sleep mode has slept, the engine is asked what it holds at the same places:
-in this process its part of a head that is split, or by a server all parts. They have to be the same, to the bit.
+in this process its part of a head that is split, or by a server all parts, while it begins to generate. They have to be
+the same, to the bit.
 """
 
+import queue
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,8 +34,8 @@ class Heads:
         self._sent: torch.Tensor | None = None
         self._rows: torch.Tensor | None = None
         self._columns: torch.Tensor | None = None
-        self._stale: bool | None = None
-        self._error: Exception | None = None
+        self._found: bool | Exception | None = None
+        self._box: queue.SimpleQueue[bool | Exception | None] | None = None
         if isinstance(other := getattr(generation.sync_weights, "__self__", None), Heads):
             other.close()  # of an attach that failed later on
         self._params, self._sync = generation._iter_named_params, generation.sync_weights
@@ -53,10 +56,12 @@ class Heads:
         Raises:
             Exception: What went wrong as the engine was asked.
         """
-        if (error := self._error) is not None:
-            self._error = None
+        if self._box is not None:
+            self._found, self._box = self._box.get(), None
+        if isinstance(self._found, Exception):
+            error, self._found = self._found, None
             raise error
-        return self._stale
+        return self._found
 
     @property
     def is_out_of_reach(self) -> bool:
@@ -74,13 +79,26 @@ class Heads:
             yield name, value
 
     def _watched_sync(self, *arguments: Any, **keywords: Any) -> Any:
-        self._sent = self._stale = None
+        if self._box is not None:
+            self._box.get()  # nobody asked after the update before this one
+        self._sent = self._found = self._box = None
         done = self._sync(*arguments, **keywords)
-        try:
-            self._stale = self._look()
-        except Exception as error:  # said where all ranks are, so that none of them waits for this one
-            self._error = error
+        self._begin()
         return done
+
+    def _begin(self) -> None:
+        if self._generation.mode == "colocate":
+            self._found = self._tried()
+        elif self._asks:
+            box: queue.SimpleQueue[bool | Exception | None] = queue.SimpleQueue()
+            self._box = box
+            threading.Thread(target=lambda: box.put(self._tried()), name="curricula-head", daemon=True).start()
+
+    def _tried(self) -> bool | Exception | None:
+        try:
+            return self._look()
+        except Exception as error:  # said where all ranks are, so that none of them waits for this one
+            return error
 
     def _some(self, weight: torch.Tensor) -> torch.Tensor | None:
         if weight.dim() != 2 or not weight.is_floating_point():
@@ -94,7 +112,7 @@ class Heads:
     def _look(self) -> bool | None:
         from curricula_vllm.reading import parts, shows_head
 
-        if self._sent is None or self._rows is None or self._columns is None or not self._asks:
+        if self._sent is None or self._rows is None or self._columns is None:
             return None
         if self._may_ask is None:
             self._may_ask = shows_head(self._generation)

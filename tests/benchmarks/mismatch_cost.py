@@ -1,4 +1,6 @@
-"""What comparing trainer and generator costs of a step in TRL's colocate mode: `mismatch_cost.py OUT.json '{"…": …}'`.
+"""What comparing trainer and generator costs of a step in TRL's two modes: `mismatch_cost.py OUT.json '{"…": …}'`.
+
+The head that is read after each update is part of it; of a server's, what a step waits for.
 
 A process of its own, for vLLM takes the process it runs in.
 """
@@ -17,6 +19,7 @@ from trl import GRPOTrainer
 from vllm_host import loaded
 
 from curricula_trl import CurriculumSampler
+from curricula_trl.heads import Heads
 from curricula_trl.mismatch import Mismatch
 from curricula_vllm import use_cpu
 
@@ -40,29 +43,44 @@ class Timed(GRPOTrainer):
 def main(out: str, spec: str) -> None:
     options = json.loads(spec)
     use_cpu()
-    compared: list[float] = []
-    watch = Mismatch.watch
+    compared, spent = list[float](), [0.0]
 
-    def timed(self: Mismatch, output: dict[str, Any]) -> None:
-        start = time.perf_counter()
-        watch(self, output)
-        compared.append(time.perf_counter() - start)
+    def timed(method: Any) -> Any:
+        def work(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            result = method(*arguments)
+            spent[0] += time.perf_counter() - start
+            return result
 
-    Mismatch.watch = timed  # type: ignore[method-assign]
+        return work
+
+    def end(watch: Any) -> Any:
+        def work(*arguments: Any) -> None:
+            watch(*arguments)
+            compared.append(spent[0])
+            spent[0] = 0.0
+
+        return work
+
+    Heads._some, Heads._begin = timed(Heads._some), timed(Heads._begin)  # type: ignore[method-assign]
+    Mismatch.watch = end(timed(Mismatch.watch))  # type: ignore[method-assign]
+    mode = {"vllm_mode": "colocate", "vllm_max_model_length": 64}
+    if "url" in options:
+        mode = {"vllm_mode": "server", "vllm_server_base_url": options["url"]}
     trainer = host.trainer(
         Path(options["folder"]) / "out",
         Timed,
         model=loaded(Path(options["folder"]) / "model"),
         use_vllm=True,
-        vllm_mode="colocate",
-        vllm_max_model_length=64,
-        max_completion_length=8,
+        max_completion_length=options.get("tokens", 8),
         max_steps=STEPS,
+        **mode,
     )
     sampler = CurriculumSampler()
     sampler.attach(trainer)
     trainer.train()
     assert sampler.metrics()["mismatch/mean"] >= 0, "there was something to compare"
+    assert trainer._curricula._heads.is_stale() is False, "the head was read"
     assert len(compared) == len(trainer.steps) == STEPS
     compare, step = statistics.median(compared[WARM:]), statistics.median(trainer.steps[WARM:])
     Path(out).write_text(json.dumps({"compare": compare, "step": step}), encoding="utf-8")

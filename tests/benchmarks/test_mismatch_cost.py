@@ -1,7 +1,9 @@
 """What comparing trainer and generator after each weight update costs, as a share of the step it is part of."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from launched import launch
@@ -9,11 +11,20 @@ from vllm_host import needs_vllm, saved
 
 
 @pytest.mark.slow
-def test_the_comparison_is_below_one_percent_of_a_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["colocate", "server"])
+def test_the_comparison_is_below_one_percent_of_a_step(tmp_path: Path, mode: str) -> None:
     needs_vllm()
     saved(tmp_path / "model")
-    out = tmp_path / "out.json"
-    code, text = launch(out, 1, script=Path(__file__).with_name("mismatch_cost.py"), folder=str(tmp_path))
+    out, script = tmp_path / "out.json", Path(__file__).with_name("mismatch_cost.py")
+    with ExitStack() as stack:
+        given: dict[str, Any] = {}
+        if mode == "server":
+            from curricula_vllm.server import Server
+
+            options = ("--dtype", "float32", "--max-model-len", "64")
+            given["tokens"] = 32  # a request takes a millisecond or so, as much as a few tokens of the tiny model
+            given["url"] = stack.enter_context(Server(tmp_path / "model", *options)).url
+        code, text = launch(out, 1, script=script, folder=str(tmp_path), **given)
     assert code == 0, text[-4000:]
     found = json.loads(out.read_text(encoding="utf-8"))
     compare, step = found["compare"], found["step"]
