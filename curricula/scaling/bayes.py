@@ -6,6 +6,7 @@ import numpy as np
 
 from curricula.scaling.curves import Curves, Exponentials, Family, Gompertz, Lines, Sigmoids
 from curricula.scaling.laws import Floats
+from curricula.scaling.leaving import leaving
 from curricula.scaling.lines import line_posterior
 from curricula.scaling.noise import Noise
 from curricula.scaling.observations import Observations
@@ -13,10 +14,11 @@ from curricula.scaling.regression import regress
 from curricula.scaling.sigmoids import PROPOSAL, SigmoidPosterior
 
 # Probabilities before the points are seen. The laws beside the sigmoid keep a band honest where it is none.
-LAWS: tuple[tuple[type[Sigmoids], float], ...] = ((Sigmoids, 0.8), (Exponentials, 0.025), (Gompertz, 0.025))
+LAWS: tuple[tuple[type[Sigmoids], float], ...] = ((Sigmoids, 0.77), (Exponentials, 0.05), (Gompertz, 0.03))
 LINE = 0.15
-# A curve that falls obeys no law: that it falls on and that it stays are taken as equally probable.
-STAYS = 0.5
+# A curve that falls, or that leaves its law at the end, obeys none: with these probabilities it goes on as its last
+# third does, or stays there.
+GOES_ON, STAYS = 0.25, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Average:
         noise: posterior mean of one point's standard deviation, in units of the score.
         correlation: posterior mean of the correlation of neighbours.
         rises: posterior probability that the straight line rises.
+        leaves: how the last third leaves the law, in score for each e-fold of compute; 0 where it does not.
         slope: its slope for each e-fold of compute, mean and standard deviation.
     """
 
@@ -39,6 +42,7 @@ class Average:
     noise: float
     correlation: float
     rises: float
+    leaves: float
     slope: tuple[float, float]
 
 
@@ -65,16 +69,21 @@ def average(observed: Observations, seed: int) -> Average:
     shares = [*map(float, share[1:]), float(share[0])]
     sigmoid, bounded = shares[0] if sigmoid_drawn else 0.0, 1 - shares[-1]
     rises = float((lines.slope > 0).mean())
-    if rises < 0.05:
-        families.append(_levels(above, lines))
-        shares = [*(part * (1 - STAYS) for part in shares), STAYS]
+    size, correlation = float(share @ scales) * float(np.median(noise.unit)), float(share @ correlations)
+    leaves = leaving(observed, Curves(families, shares), size, correlation)
+    if rises < 0.05 or leaves:
+        last = above.take(above.compute >= np.quantile(above.compute, 2 / 3))
+        ending = line_posterior(last, Noise.of(last), seed)[0]
+        families += [ending, _level(ending, last)]
+        shares = [*(part * (1 - GOES_ON - STAYS) for part in shares), GOES_ON, STAYS]
     return Average(
         curves=Curves(families, shares),
         sigmoid=sigmoid,
         bounded=bounded,
-        noise=float(share @ scales) * float(np.median(noise.unit)),
-        correlation=float(share @ correlations),
+        noise=size,
+        correlation=correlation,
         rises=rises,
+        leaves=leaves,
         slope=(float(lines.slope.mean()), float(lines.slope.std())),
     )
 
@@ -90,8 +99,8 @@ def _start_evidence(observed: Observations) -> float:
     return float(np.logaddexp.reduce(solved.evidence[0] + noise.log_prior))
 
 
-def _levels(above: Observations, lines: Lines) -> Lines:
-    """Curves that stay where the last third of the points is, as uncertain as the lines are there."""
-    last = np.sort(above.compute)[-max(len(above) // 3, 1) :].mean()
-    level = lines.at(np.array([last]))[0]
-    return Lines(weight=lines.weight, level=level, slope=np.zeros_like(level), centre=np.full_like(level, last))
+def _level(ending: Lines, last: Observations) -> Lines:
+    """Curves that stay where the last points are, as uncertain as a line is there."""
+    place = float(np.exp(np.log(last.compute).mean()))
+    level = ending.at(np.array([place]))[0]
+    return Lines(weight=ending.weight, level=level, slope=np.zeros_like(level), centre=np.full_like(level, place))

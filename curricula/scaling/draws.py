@@ -23,6 +23,21 @@ def normals(uniform: Floats) -> Floats:
     return np.asarray(special.ndtri(np.clip(uniform, _EDGE, 1 - _EDGE)), float)
 
 
+def normal_cdf(values: Floats) -> Floats:
+    """Of the standard normal, of the same shape."""
+    special: Any = import_module("scipy.special")
+    return np.asarray(special.ndtr(values), float)
+
+
+def truncated(uniform: Floats, mean: Floats, width: Floats, low: float, high: Floats | float) -> tuple[Floats, Floats]:
+    """Normals cut to [low, high], from uniforms; and the log of the probability of lying there, −inf where none is."""
+    below, above = normal_cdf((low - mean) / width), normal_cdf((high - mean) / width)
+    mass = above - below
+    drawn = mean + width * normals(below + uniform * np.maximum(mass, 0))
+    with np.errstate(divide="ignore"):
+        return np.clip(drawn, low, np.maximum(high, low)), np.log(np.maximum(mass, 0))
+
+
 def systematic(log_weight: Floats, n: int, offset: float) -> npt.NDArray[np.int64]:
     """`n` places, each as often as its weight says to within one, (n,) in increasing order."""
     bounds = np.cumsum(np.exp(log_weight - log_weight.max()))

@@ -33,16 +33,17 @@ def fit(
 
     The methods:
 
-    - `bayes`: a model average. With prior probability .8 ScaleRL's sigmoid (2510.13786),
-      R0 + (A − R0) / (1 + (C_mid / C)^B); with .025 each R0 + (A − R0)(1 − 2^(−(C / C_mid)^B)), which slows down faster
-      (Weibull), and R0 + (A − R0) 2^(−(C_mid / C)^B), which starts later (Gompertz): they keep the band honest where
-      the law is not quite a sigmoid. Of all three A ~ Beta(3, 2), R0 flat on [0, A], log B ~ Normal(log 1.5, .45),
-      log C_mid flat from a tenth of the first compute to the last one, then as C_mid^−.4 up to ten times the last.
-      With .15 a straight line in log compute, cut at 0 and 1: level in the middle ~ Normal(.5, .4), slope for each
-      e-fold ~ Normal(0, .1). Noise is normal; where no standard errors are given its size is log-normal about .01
-      with a log standard deviation of .6, else it is those times a factor about 1.1 (.35); neighbours' deviations are
-      correlated by 0, .3, .6 or .85 with probabilities .75, .15, .07, .03. Parameters are the sigmoid's, given that it
-      is one; forecasts average over all.
+    - `bayes`: a model average. With prior probability .77 ScaleRL's sigmoid (2510.13786),
+      R0 + (A − R0) / (1 + (C_mid / C)^B); with .05 R0 + (A − R0)(1 − 2^(−(C / C_mid)^B)), which slows down faster
+      (Weibull), and with .03 R0 + (A − R0) 2^(−(C_mid / C)^B), which starts later (Gompertz): they keep the band honest
+      where the law is not quite a sigmoid. Of all three A ~ Beta(3, 2) with probability .85, else Beta(2, 1); R0 flat
+      on [0, A]; log B ~ Normal(log 1.5, .45); log C_mid flat from a tenth of the first compute to the last one, then
+      as C_mid^−.4 up to ten times the last. With .15 a straight line in log compute, cut at 0 and 1: level in the
+      middle ~ Normal(.5, .4), slope for each e-fold ~ Normal(0, .1). Noise is normal; where no standard errors are
+      given its size is log-normal about .01 with a log standard deviation of .6, else it is those times a factor about
+      1.1 (.35); neighbours' deviations are correlated by 0, .3, .6 or .85 with probabilities .75, .15, .07, .03.
+      A curve that falls, or whose last third leaves the law, goes on as that third does with probability .25 and stays
+      where it is with .25. Parameters are the sigmoid's, given that it is one; forecasts average over all.
     - `grid`: the paper's procedure; see `searches.paper_grid`.
     - `power_law`: A − D / C^B by least squares, the paper's foil.
     - `log_linear`: the straight line alone.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curricula.errors import CurriculaValueError
-from curricula.scaling.curves import Curves, Family, Sigmoids, quantiles
+from curricula.scaling.curves import Curves, Family, PowerLaws, Sigmoids, quantiles
 from curricula.scaling.laws import Floats
 from curricula.scaling.observations import Observations
 
@@ -65,6 +65,16 @@ class ScalingFit:
     def r0(self) -> float:
         """The score at no compute; NaN for a law without one."""
         return self._point("r0")
+
+    @property
+    def known(self) -> bool:
+        """Whether the curve was given by its parameters: it has no points then."""
+        return self.method == "known"
+
+    @property
+    def last(self) -> float:
+        """The furthest compute with a point; 0 of a curve that is known."""
+        return 0.0 if self.known else float(self.observed.compute.max())
 
     def interval(self, name: str, level: float = LEVEL) -> tuple[float, float]:
         """Equal-tailed credible interval of asymptote, exponent, midpoint or r0, given that the law has it.
@@ -127,10 +137,9 @@ class ScalingFit:
         }
 
     def _parameters(self, name: str) -> Family | None:
-        for family in self.curves.families:
-            if hasattr(family, name):
-                return family
-        return None
+        # Laws that derive from the sigmoid have the same names for other things.
+        own = (Sigmoids, PowerLaws)
+        return next((one for one in self.curves.families if type(one) in own and hasattr(one, name)), None)
 
     def _point(self, name: str) -> float:
         if self.best is not None:

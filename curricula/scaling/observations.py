@@ -10,9 +10,10 @@ from curricula.scaling.laws import Floats
 
 # Corrected rates may leave [0, 1] by a little; percentages and rewards by more.
 SLACK = 0.05
-# More points than this are averaged in runs of neighbours: the cost of a fit does not grow with the log's length.
+# More points than this are averaged: the cost of a fit does not grow with the log's length.
 MOST = 400
 LEAST_NOISE = 1e-4
+NEIGHBOURS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +59,34 @@ def evaluation_noise(score: npt.ArrayLike, prompts: int, samples: int = 1) -> Fl
     """Standard error of a mean over prompts × samples, at its most: as if every prompt had the same pass rate.
 
     Args:
-        score: (n,), rates.
+        score: (n,) or (seeds, n), rates in the order of compute.
         prompts: how many prompts an evaluation has.
         samples: how many rollouts of each.
 
-    >>> evaluation_noise([0.5, 0.0], prompts=1000, samples=16).round(5).tolist()
-    [0.00395, 4e-05]
+    >>> evaluation_noise([0.48, 0.52], prompts=1000, samples=16).round(5).tolist()
+    [0.00395, 0.00395]
     """
     if prompts < 1 or samples < 1:
         raise CurriculaValueError(
             f"evaluation_noise: expected 1 or more prompts and samples; got {prompts} prompts and {samples} samples"
         )
     trials = prompts * samples
-    rate = (np.clip(np.asarray(score, float), 0, 1) * trials + 0.5) / (trials + 1)
+    rates = np.clip(np.asarray(score, float), 0, 1)
+    # Of neighbours: a rate that is low by chance would count as precise, and pull a fit down.
+    rate = (_neighbours(rates) * trials + 0.5) / (trials + 1)
     return np.sqrt(rate * (1 - rate) / trials)
+
+
+def _neighbours(rates: Floats) -> Floats:
+    """Means over up to `NEIGHBOURS` scores about each, along the last axis and over seeds."""
+    if rates.ndim == 0:
+        return rates
+    line = rates if rates.ndim == 1 else np.nanmean(rates, axis=0)
+    known = ~np.isnan(line)
+    window = np.ones(min(NEIGHBOURS, 2 * len(line) - 1))
+    total = np.convolve(np.where(known, line, 0), window, "same")[: len(line)]
+    count = np.convolve(known.astype(float), window, "same")[: len(line)]
+    return np.broadcast_to(np.where(count > 0, total / np.maximum(count, 1), np.nan), rates.shape)
 
 
 def observe(
@@ -89,8 +104,8 @@ def observe(
         noise: standard errors, one number or one for each score.
         r0: the score at no compute, where it is known.
 
-    Points of the same compute are replicates, each of another seed; one that repeats compute, score and noise of
-    another was logged twice and counts once, unless seeds were given as rows.
+    Points of the same compute are replicates, each of another seed. Where those of every compute are all alike, they
+    were logged twice and count once, unless seeds were given as rows.
 
     Raises:
         CurriculaValueError: lengths that differ, nothing to fit, compute below 0 or not finite, scores that are no
@@ -164,7 +179,8 @@ def _replicates(
     """Double rows out; the k-th point of one compute is the k-th seed's."""
     table = np.column_stack([x, y] if error is None else [x, y, error])
     _, first = np.unique(table, axis=0, return_index=True)
-    if len(first) < len(x):
+    # Replicates differ somewhere, or they are one set of rows that was logged twice.
+    if len(first) < len(x) and len(first) == len(np.unique(x)):
         notes.append(f"{len(x) - len(first)} of {len(x)} points repeat another's compute and score: counted once")
         first.sort()
         x, y, error = x[first], y[first], None if error is None else error[first]
@@ -177,20 +193,35 @@ def _replicates(
 
 
 def _averaged(found: Observations, notes: list[str]) -> Observations:
-    """At most `MOST` points: runs of neighbours in one series, averaged."""
-    size = -(-len(found) // MOST)
-    if size == 1:
+    """About `MOST` points: seeds averaged at each compute, then runs of neighbours."""
+    if len(found) <= MOST:
         return found
-    notes.append(f"{len(found)} points were averaged in runs of {size}")
-    place = np.arange(len(found)) - np.searchsorted(found.series, found.series)
-    run = np.unique(np.column_stack([found.series, place // size, found.compute > 0]), axis=0, return_inverse=True)[1]
-    run = run.ravel()
+    if found.series.any():
+        places, run = np.unique(found.compute, return_inverse=True)
+        notes.append(f"{len(found)} points were averaged over seeds, at {len(places)} places")
+        found = _merged(found, run)
+    size = -(-len(found) // MOST)
+    if size > 1:
+        notes.append(f"{len(found)} points were averaged in runs of {size}")
+        # A score at no compute stays by itself.
+        start = int((found.compute == 0).sum())
+        runs = np.maximum(np.arange(len(found)) - start + size, 0) // size
+        found = _merged(found, np.unique(runs, return_inverse=True)[1])
+    return found
+
+
+def _merged(found: Observations, run: npt.NDArray[np.int64]) -> Observations:
+    """Means over the points of each run, as one series in the order of the runs."""
     count = np.bincount(run)
 
     def mean(values: Floats) -> Floats:
         return np.bincount(run, values) / count
 
     noise = None if found.noise is None else np.sqrt(np.bincount(run, found.noise**2)) / count
-    series = np.rint(mean(found.series.astype(float))).astype(np.int64)
-    merged = replace(found, compute=mean(found.compute), score=mean(found.score), noise=noise, series=series)
-    return merged.take(np.lexsort((merged.compute, merged.series)))
+    return replace(
+        found,
+        compute=mean(found.compute),
+        score=mean(found.score),
+        noise=noise,
+        series=np.zeros(len(count), np.int64),
+    )

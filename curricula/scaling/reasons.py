@@ -11,6 +11,7 @@ SURE = 0.95
 WIDE = 0.5
 BENT = 0.7
 BEFORE = 0.2
+RELATED = 0.6
 
 
 def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
@@ -28,6 +29,13 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
         said["falling"] = "scores fall with compute: no law here does, so a forecast only spans falling on and staying"
     elif found.rises < SURE:
         said["flat"] = f"no rise is told from noise: {slope:+.3g} ± {error:.2g} for each e-fold of compute"
+    elif found.leaves:
+        said["leaves_law"] = (
+            f"the last third goes {'up' if found.leaves > 0 else 'down'} from the law ({found.leaves:+.2g} for each "
+            "e-fold of compute): something changed, and a forecast spans going on so and staying"
+        )
+    if found.correlation > RELATED:
+        said["related"] = f"neighbours' deviations hang together ({found.correlation:.2f}): the law may be another"
     if observed.r0 is not None and observed.score.mean() < observed.r0 - max(2 * found.noise, 0.01):
         said["below_r0"] = f"scores lie below the r0 of {observed.r0:g} that was given: the law rises from there"
     moved = abs(slope) * float(np.log(span))
@@ -48,7 +56,7 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
 
 def _interval(found: Average, name: str) -> tuple[float, float] | None:
     curves = found.curves.families[0]
-    if not isinstance(curves, Sigmoids):
+    if type(curves) is not Sigmoids:
         return None
     low, high = quantiles(getattr(curves, name)[None], curves.weight, (0.05, 0.95))[0]
     return float(low), float(high)

@@ -4,8 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from curricula.scaling.draws import normal_cdf, truncated
 from curricula.scaling.laws import Floats
 from curricula.scaling.noise import Noise
+
+# A case is never given up: what is faint by a normal's tail may be all there is.
+FAINT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,23 @@ class Solution:
         a, b, d = self.precision
         first = self.first + normals[:, 0] * np.sqrt(d / (a * d - b * b))
         return first, self.second - b / d * (first - self.first) + normals[:, 1] / np.sqrt(d)
+
+    def draw_inside(self, uniform: Floats) -> tuple[Floats, Floats, Floats]:
+        """The same from uniforms, with 0 ≤ first ≤ 1 and 0 ≤ second ≤ 1 − first; and the log of what was cut to."""
+        a, b, d = self.precision
+        first, log_mass = truncated(uniform[:, 0], self.first, np.sqrt(d / (a * d - b * b)), 0.0, 1.0)
+        second, more = truncated(
+            uniform[:, 1], self.second - b / d * (first - self.first), 1 / np.sqrt(d), 0.0, 1 - first
+        )
+        return first, second, log_mass + more
+
+    def log_inside(self) -> Floats:
+        """About the log of the probability of second ≥ 0 and first + second ≤ 1: where draws are worth their while."""
+        a, b, d = self.precision
+        determinant = a * d - b * b
+        rises = normal_cdf(self.second / np.sqrt(a / determinant))
+        below = normal_cdf((1 - self.first - self.second) / np.sqrt(np.maximum(a + d - 2 * b, 1e-300) / determinant))
+        return np.log(np.maximum(rises * below, FAINT))
 
 
 def regress(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curricula.scaling.curves import Sigmoids
-from curricula.scaling.draws import log_sum, normals, systematic, uniforms
+from curricula.scaling.draws import log_sum, systematic, truncated, uniforms
 from curricula.scaling.laws import Floats
 from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
@@ -21,8 +21,9 @@ EXPONENT = (np.log(1.5), 0.45)
 WIDEST = 3.0
 DECADE = np.log(10)
 DECAY = 0.4
-# A ~ Beta(3, 2), R0 flat on [0, A]: together a density of 12 A (1 − A). Ceilings near 0 and 1 are the rare ones.
-DENSITY = 12.0
+# A ~ Beta(3, 2) with probability .85, else Beta(2, 1), which lets environments be solved; R0 flat on [0, A]: together
+# a density of .85 · 12 A (1 − A) + .15 · 2. Ceilings near 0 are the rare ones.
+SHORT, SOLVED = 0.85 * 12, 0.15 * 2
 PROPOSAL = Prior((0.35, 0.35), (0.5, 0.5))
 FIXED = 1e-5
 CELLS = (40, 20)
@@ -94,7 +95,6 @@ class SigmoidPosterior:
         cell, size = np.divmod(rest, len(self._noise.scales))
         midpoint = grid.midpoints[cell] + (uniform[:, 1] - 0.5) * grid.steps[0]
         exponent = grid.exponents[cell] + (uniform[:, 2] - 0.5) * grid.steps[1]
-        normal = normals(uniform[:, 3:])
         scale = self._noise.scales[size]
         r0, gain, log_weight = np.empty(DRAWS), np.empty(DRAWS), np.empty(DRAWS)
         for index, (correlation, probability) in enumerate(CORRELATIONS):
@@ -105,8 +105,16 @@ class SigmoidPosterior:
             solved = regress(
                 self._observed.score, columns, self._noise, correlation, scale[mine], self._prior, crossed=False
             )
-            r0[mine], gain[mine] = solved.draw(normal[mine])
-            log_weight[mine] = solved.evidence + np.log(probability) + self._noise.log_prior[size[mine]]
+            if self._observed.r0 is None:
+                r0[mine], gain[mine], mass = solved.draw_inside(uniform[mine, 3:])
+            else:
+                # A start that is known is not moved, so only the gain is cut.
+                r0[mine] = self._observed.r0
+                room = max(1 - self._observed.r0, 0.0)
+                gain[mine], mass = truncated(
+                    uniform[mine, 4], solved.second, 1 / np.sqrt(solved.precision[2]), 0.0, room
+                )
+            log_weight[mine] = solved.evidence + mass + np.log(probability) + self._noise.log_prior[size[mine]]
         log_weight += self._log_prior(midpoint, exponent) - grid.log.ravel()[picked] + self._correction(r0, gain)
         alive = np.isfinite(log_weight)
         if not alive.any():
@@ -144,21 +152,13 @@ class SigmoidPosterior:
         middles = [(axis[1:] + axis[:-1]) / 2 for axis in edges]
         midpoints, exponents = (axis.ravel() for axis in np.meshgrid(*middles, indexing="ij"))
         columns = self._shares(midpoints, exponents)
-        log = np.stack(
-            [
-                regress(
-                    self._observed.score,
-                    columns,
-                    self._noise,
-                    correlation,
-                    self._noise.scales,
-                    self._prior,
-                    crossed=True,
-                ).evidence
-                + np.log(probability)
-                for correlation, probability in CORRELATIONS
-            ]
-        )
+        parts: list[Floats] = []
+        for correlation, probability in CORRELATIONS:
+            solved = regress(
+                self._observed.score, columns, self._noise, correlation, self._noise.scales, self._prior, crossed=True
+            )
+            parts.append(solved.evidence + solved.log_inside() + np.log(probability))
+        log = np.stack(parts)
         log += self._log_prior(midpoints, exponents)[:, None] + self._noise.log_prior
         return _Grid(midpoints, exponents, (edges[0][1] - edges[0][0], edges[1][1] - edges[1][0]), log)
 
@@ -180,14 +180,14 @@ class SigmoidPosterior:
     def _correction(self, r0: Floats, gain: Floats) -> Floats:
         """The prior that is meant over the normal one that was used, in logs."""
         asymptote = r0 + gain
-        log = np.log(DENSITY * np.maximum(asymptote * (1 - asymptote), 1e-12)) - _log_normal(gain, self._prior, 1)
+        log = np.log(SHORT * np.maximum(asymptote * (1 - asymptote), 0) + SOLVED) - _log_normal(gain, self._prior, 1)
         inside = (gain >= 0) & (asymptote <= 1)
         if self._observed.r0 is None:
             log = log - _log_normal(r0, self._prior, 0)
             inside &= r0 >= 0
         else:
             known = float(np.clip(self._observed.r0, 0, 0.99))
-            log = log - np.log(DENSITY * (1 / 6 - known**2 / 2 + known**3 / 3))
+            log = log - np.log(SHORT * (1 / 6 - known**2 / 2 + known**3 / 3) + SOLVED * (1 - known))
         return np.where(inside, log, -np.inf)
 
 

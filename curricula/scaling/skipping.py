@@ -25,7 +25,7 @@ def skip_early(observed: Observations, skip: str | float | None) -> tuple[Observ
     """Leave out early points.
 
     Args:
-        observed: The points. Those at no compute stay: they say where the curve starts.
+        observed: The points; those at no compute are the first of them.
         skip: "auto" for the rule of this module, None for nothing, or a compute below which points are left out.
 
     Returns:
@@ -57,12 +57,12 @@ def skip_early(observed: Observations, skip: str | float | None) -> tuple[Observ
 
 
 def _stays(observed: Observations, start: float) -> npt.NDArray[np.bool_]:
-    return (observed.compute >= start) | (observed.compute == 0)
+    return observed.compute >= start
 
 
 def _start(observed: Observations) -> float:
     """The compute from which the law holds, by evidence: points left out have density 1, being anywhere in [0, 1]."""
-    places = np.unique(observed.positive)
+    places = np.unique(observed.compute)
     if len(places) < LEAST:
         return 0.0
     most = len(places) // PART

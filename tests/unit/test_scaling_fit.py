@@ -313,3 +313,103 @@ class TestLaws:
         assert "other_law" in found.reasons
         _, low, high = found.predict(20_000)
         assert low <= 0.7 <= high
+
+
+LONG = np.linspace(500, 16_000, 40)
+
+
+def long(seed=0, **changes):
+    law = {"asymptote": 0.6, "exponent": 1.8, "midpoint": 3000, "r0": 0.2} | changes
+    return noisy(0.006, seed, sigmoid(LONG, **law))
+
+
+class TestLeavesItsLaw:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_collapse_is_said_and_may_go_on(self, seed):
+        score = long(seed)
+        score[-8:] -= np.linspace(0, 0.28, 8)
+        found = fit(LONG, score)
+        _, low, high = found.predict(32_000)
+        assert "leaves_law" in found.reasons
+        assert low < 0.3 < 0.45 < high
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_fall_after_the_rise_is_said(self, seed):
+        score = long(seed)
+        score[20:] -= np.linspace(0, 0.12, 20)
+        assert {"leaves_law", "related"} & set(fit(LONG, score).reasons)
+
+    def test_curves_that_keep_to_it_are_not_accused(self):
+        kept = [fit(LONG, long(seed, midpoint=2000 + 500 * seed)).reasons for seed in range(20)]
+        assert not any("leaves_law" in said for said in kept)
+
+
+class TestPriors:
+    def test_are_those_that_are_stated(self):
+        found = fit([1000.0, 1001.0], [0.5, 0.5], noise=1e4)
+        family = found.curves.families[0]
+        weight = family.weight
+        asymptote = weight @ family.asymptote
+        assert found.sigmoid == pytest.approx(0.77, abs=0.03)
+        assert found.bounded == pytest.approx(0.85, abs=0.03)
+        assert asymptote == pytest.approx(0.85 * 0.6 + 0.15 * 2 / 3, abs=0.02)
+        assert np.sqrt(weight @ (family.asymptote - asymptote) ** 2) == pytest.approx(0.205, abs=0.02)
+        assert weight @ (family.r0 / family.asymptote) == pytest.approx(0.5, abs=0.02)
+        logs = np.log(family.exponent)
+        assert weight @ logs == pytest.approx(np.log(1.5), abs=0.03)
+        assert np.sqrt(weight @ (logs - weight @ logs) ** 2) == pytest.approx(0.45, abs=0.03)
+        beyond = weight[family.midpoint > 1001].sum()
+        rest = (1 - 10**-0.4) / 0.4
+        assert beyond == pytest.approx(rest / (rest + np.log(10)), abs=0.03)
+
+    def test_with_a_start_that_is_known(self):
+        family = fit([1000.0, 1001.0], [0.5, 0.5], noise=1e4, r0=0.3).curves.families[0]
+        assert (family.r0 == 0.3).all()
+        grid = np.linspace(0.3, 1, 10_001)
+        density = 0.85 * 12 * grid * (1 - grid) + 0.15 * 2
+        assert family.weight @ family.asymptote == pytest.approx((grid * density).sum() / density.sum(), abs=0.02)
+
+    @pytest.mark.parametrize("ceiling", [0.99, 1.0])
+    def test_an_environment_may_be_solved(self, ceiling):
+        truth = sigmoid(LONG, ceiling, 2, 3500, 0.1)
+        score = np.random.default_rng(1).binomial(4000, truth) / 4000
+        _, low, high = fit(LONG, score, noise=evaluation_noise(truth, 4000)).predict(64_000)
+        assert low - 0.003 <= sigmoid(64_000, ceiling, 2, 3500, 0.1) <= high + 0.003
+
+    def test_curves_that_point_above_one_have_enough_draws(self):
+        compute = np.linspace(500, 6000, 30)
+        score = noisy(0.004, truth=0.05 + 0.5 * (compute / 6000) ** 1.5)
+        weight = fit(compute, score).curves.families[0].weight
+        assert 1 / np.square(weight).sum() > 100
+
+
+class TestReplicates:
+    def test_coarse_scores_are_no_double_rows(self):
+        rng = np.random.default_rng(0)
+        compute = np.repeat(LONG, 50)
+        score = (rng.uniform(size=2000) < sigmoid(compute, 0.6, 1.8, 3000, 0.2)).astype(float)
+        found = fit(compute, score)
+        assert found.predict(16_000)[0] == pytest.approx(sigmoid(16_000, 0.6, 1.8, 3000, 0.2), abs=0.06)
+        assert not any("counted once" in note for note in found.notes)
+
+    def test_many_seeds_are_averaged_before_places_are(self):
+        rng = np.random.default_rng(0)
+        rows = sigmoid(LONG, 0.6, 1.8, 3000, 0.2) + rng.normal(0, 0.02, (60, 40))
+        found = fit(LONG, rows)
+        assert len(np.unique(found.observed.compute)) == 40
+        assert found.asymptote == pytest.approx(0.6, abs=0.03)
+
+    def test_a_start_before_the_format_is_learnt_is_left_out(self):
+        score = np.r_[0.02, noisy(truth=sigmoid(COMPUTE, 0.6, 1.8, 2500, 0.25))]
+        found = fit(np.r_[0, COMPUTE], score)
+        assert found.start == COMPUTE[0]
+        assert found.predict(24_000)[0] == fit(COMPUTE, score[1:]).predict(24_000)[0]
+
+    def test_few_prompts_do_not_pull_a_fit_down(self):
+        errors = []
+        for seed in range(15):
+            rng = np.random.default_rng(seed)
+            score = rng.binomial(30, np.full(25, 0.3)) / 30
+            mean = fit(COMPUTE, score, noise=evaluation_noise(score, 30)).predict(6000)[0]
+            errors.append(mean - 0.3)
+        assert abs(np.mean(errors)) < 0.025
