@@ -141,7 +141,8 @@ class Curriculum:
         self._counts["draws"] += n
         if self.log is not None:
             believed = self.beliefs([draw.index for draw in draws])
-            self.log.drawn(draws, asks, group_size, self._shares, believed)
+            of_E = np.stack([self._shares, self._learner.beliefs.pool_means(self._windows.blocks_E2)])
+            self.log.drawn(draws, asks, group_size, of_E, believed, [choice.weight for choice in choices])
         # Last: whatever becomes of a look ahead, these draws are issued and counted.
         self._planner.scout.prepare(replace(now, shares=self._shares), self._rng)
         return draws
@@ -201,7 +202,8 @@ class Curriculum:
             for place, verdict in zip(scored, judged, strict=True):
                 verdicts[place] = verdict
         told = cast(list[Verdict], verdicts)
-        self._spend(outcomes, batch, told, [ticket is not None for ticket in tickets])
+        ours = [o.ticket is not None and ticket is not None for o, ticket in zip(outcomes, tickets, strict=True)]
+        self._spend(outcomes, batch, told, ours)
         if self.log is not None:
             self.log.told(outcomes, told, self.compute.device_seconds)
         if not self.lazy:
@@ -209,14 +211,14 @@ class Curriculum:
         return told
 
     def _spend(
-        self, outcomes: list[GroupOutcome], batch: OutcomeBatch, verdicts: list[Verdict], taken: list[bool]
+        self, outcomes: list[GroupOutcome], batch: OutcomeBatch, verdicts: list[Verdict], ours: list[bool]
     ) -> None:
-        """Count what outcomes cost, but for those that were told before."""
-        kept = np.array([verdict.keep for verdict in verdicts])
-        new = [outcome for outcome, mine in zip(outcomes, taken, strict=True) if mine]
+        """Count what outcomes cost, but for those from elsewhere and those that were told before."""
+        kept = np.array([verdict.keep for verdict in verdicts]) & np.array(ours)
+        new = [outcome for outcome, mine in zip(outcomes, ours, strict=True) if mine]
         # The batch has nothing of failed groups, whose tokens were generated all the same.
         failed = [outcome.tokens for outcome in new if outcome.status != "ok" and outcome.tokens is not None]
-        generated = float(batch.tokens_K[np.array(taken)].sum()) + sum(float(np.nansum(tokens)) for tokens in failed)
+        generated = float(batch.tokens_K[np.array(ours)].sum()) + sum(float(np.nansum(tokens)) for tokens in failed)
         rollouts = sum(len(cast(Floats, outcome.rewards)) for outcome in new)
         self.compute.add(rollouts, generated, float(batch.trained_K[kept].sum()))
 

@@ -19,6 +19,45 @@ _MOST_WEIGHT = 2.0
 _LARGEST = 1e120
 
 
+def rows_of(values: Floats, weights: Floats, tokens: Floats, rollouts: Floats) -> Floats:
+    """Fields (K, F) of K groups, of which sums are taken; a weight above 2 counts as 2.
+
+    Args:
+        values: Shape (K,), y (`Scored.corrected_K`).
+        weights: Shape (K,), w (`Scored.weight_K`).
+        tokens: Shape (K,), that had been spent when each was told.
+        rollouts: Shape (K,), likewise.
+    """
+    w = np.minimum(weights, _MOST_WEIGHT)
+    return np.column_stack([np.ones(len(w)), tokens, rollouts, w, w * values, w * values**2, w * w])
+
+
+def stretches(sums_BEF: Floats, shares_E: Floats) -> Codes | None:
+    """Which stretch (B,) each bin is of: neighbours are of one until the mean by shares has an effective sample of 5.
+
+    Those left at the end go with the stretch before them; None where all bins together do not suffice.
+    """
+    numbers: Codes = np.zeros(len(sums_BEF), dtype=np.int64)
+    number, waiting = 0, np.zeros(sums_BEF.shape[1:])
+    for place, sums_EF in enumerate(sums_BEF):
+        numbers[place] = number
+        waiting = waiting + sums_EF
+        w, ww = waiting[:, _W], waiting[:, _WW]
+        if (w > 0).all() and _LEAST_EFFECTIVE * float((shares_E**2 * ww / w**2).sum()) <= 1:
+            number, waiting = number + 1, np.zeros(waiting.shape)
+    return np.minimum(numbers, number - 1) if number else None
+
+
+def means_of(sums_BF: Floats) -> tuple[Floats, Floats]:
+    """Scores (B,) of stretches of one environment, and their standard errors."""
+    w, ww = sums_BF[:, _W], sums_BF[:, _WW]
+    mean = sums_BF[:, _WY] / w
+    effective = float((w**2 / ww).sum())
+    within = float((sums_BF[:, _WYY] - sums_BF[:, _WY] * mean).sum() / w.sum())
+    variance = max(within, 1e-6) * effective / (effective - len(w))
+    return np.clip(mean, 0.0, 1.0), np.sqrt(variance * ww) / w
+
+
 class Points(NamedTuple):
     """Points of one environment, (n,) each."""
 
@@ -69,8 +108,7 @@ class SuccessCurves:
             mine = codes == code
             cost = np.cumsum(np.stack([tokens[mine], rollouts[mine]], axis=1), axis=0) + self.spent_E2[code]
             self.spent_E2[code] = cost[-1]
-            y, w = values[mine], np.minimum(weights[mine], _MOST_WEIGHT)
-            rows = np.column_stack([np.ones(len(y)), cost, w, w * y, w * y * y, w * w])[w > 0]
+            rows = rows_of(values[mine], weights[mine], cost[:, 0], cost[:, 1])[weights[mine] > 0]
             while len(rows):
                 if self.full_E[code] == MOST:
                     self._join(code)
@@ -88,23 +126,14 @@ class SuccessCurves:
 
     def points(self, code: int, axis: str) -> Points:
         """The points of an environment, in the order of compute; of "tokens" or "rollouts"."""
-        bins: list[Floats] = []
-        waiting = np.zeros(_FIELDS)
-        for bin_F in self.bins_EBF[code, : self.full_E[code]]:
-            waiting = waiting + bin_F
-            if waiting[_W] ** 2 >= _LEAST_EFFECTIVE * waiting[_WW]:
-                bins.append(waiting)
-                waiting = np.zeros(_FIELDS)
-        if not bins:
+        bins_BF = self.bins_EBF[code, : self.full_E[code]]
+        numbers = stretches(bins_BF[:, None], np.ones(1))
+        if numbers is None:
             return Points(np.zeros(0), np.zeros(0), np.zeros(0))
-        sums = np.array(bins)
-        mean = sums[:, _WY] / sums[:, _W]
-        effective = float((sums[:, _W] ** 2 / sums[:, _WW]).sum())
-        within = float((sums[:, _WYY] - sums[:, _WY] * mean).sum() / sums[:, _W].sum())
-        variance = max(within, 1e-6) * effective / (effective - len(bins))
-        noise = np.sqrt(variance * sums[:, _WW]) / sums[:, _W]
-        spent = sums[:, _TOKENS if axis == "tokens" else _ROLLOUTS] / sums[:, _GROUPS]
-        return Points(spent, np.clip(mean, 0.0, 1.0), noise)
+        sums_BF = np.zeros((numbers[-1] + 1, _FIELDS))
+        np.add.at(sums_BF, numbers, bins_BF)
+        spent = sums_BF[:, _TOKENS if axis == "tokens" else _ROLLOUTS] / sums_BF[:, _GROUPS]
+        return Points(spent, *means_of(sums_BF))
 
     def state_dict(self) -> dict[str, Any]:
         """The sums."""

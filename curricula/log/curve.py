@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.bandits.bounds import base_mix
+from curricula.bandits.success_curves import means_of, rows_of, stretches
 from curricula.config import CurriculumConfig, load_mix
 from curricula.errors import CurriculaValueError
 from curricula.log.arrow import arrow, compute
@@ -21,9 +22,9 @@ Floats = NDArray[np.float64]
 
 AXES = ("rollouts", "generated_tokens", "trained_tokens", "gpu_hours")
 SCORES = ("success_corrected", "success_drawn", "success_trained")
+NOISE = ("noise_corrected", "noise_drawn", "noise_trained")
 ALL = "all"
 """Stands for all environments, in the place of one's name."""
-_LEAST_EFFECTIVE = 5.0
 _LEAST_GROUPS = 8
 _MOST = 1e100  # a larger reward is none, as where it was told
 
@@ -35,6 +36,7 @@ class _Groups:
     spent: dict[str, Floats]
     environment: NDArray[np.int64]
     success: Floats
+    corrected: Floats  # NaN where the log has not what it takes
     weight: Floats
     kept: NDArray[np.bool_]
     members: Floats
@@ -44,6 +46,7 @@ class _Groups:
             {name: values[rows] for name, values in self.spent.items()},
             self.environment[rows],
             self.success[rows],
+            self.corrected[rows],
             self.weight[rows],
             self.kept[rows],
             self.members[rows],
@@ -54,9 +57,13 @@ def read_curve(folder: str | os.PathLike[str], *, bins: int = 40) -> dict[str, l
     """Read a log as a table of points.
 
     A history is a fresh start with all that continues it, less what a resume made void. It is cut into stretches with
-    as many groups each. `success_corrected` weighs drawn groups by the inverse of their probability, environment by
-    environment, and those by the base mix; it is NaN where that leaves an effective sample below 5.
+    as many groups each. `success_corrected` is what a plan's curves are of (`SuccessCurves`): results less what was
+    believed of the prompts drawn, plus what was believed of all that could be, weighed by the inverse of their
+    probability (what counts for more than two counts for two), environment by environment, and those by the base mix.
+    Neighbouring stretches are one until that has an effective sample of 5; it is NaN where the whole history has less.
+    A log of format 1 has not what it takes: there it is success as drawn, and `corrected` False.
     `success_drawn` is the mean of the groups drawn, `success_trained` of those kept. Noise is their standard error.
+    Outcomes that were told by index are no part of any of it.
 
     Args:
         folder: The log.
@@ -66,7 +73,7 @@ def read_curve(folder: str | os.PathLike[str], *, bins: int = 40) -> dict[str, l
         Columns of equal length: run (the number of the fresh start), environment ("all" for all of them), the axes
         (`AXES`: what the whole run had spent, in the middle of the stretch, NaN where it is not known; and
         `own_rollouts`, `own_generated_tokens`, `own_trained_tokens`, what of it went to that environment), the scores
-        (`SCORES`), and `noise_corrected`, `noise_drawn`, `noise_trained`.
+        (`SCORES`), `noise_corrected`, `noise_drawn`, `noise_trained`, and `corrected`.
 
     Raises:
         CurriculaValueError: Not a log, a damaged or an empty one, or one whose rewards are no rates.
@@ -101,10 +108,11 @@ def _sizes(run: Run) -> dict[str, int]:
 
 
 def _groups(table: Any, run: Run, config: CurriculumConfig, folder: Path) -> _Groups:
-    """Groups that were told, but for those told twice, with what the history had spent after each."""
+    """Groups that were drawn and told, but for those told twice, with what the history had spent after each."""
     pc = compute()
     taken = pc.invert(pc.is_in(table["verdict"], value_set=arrow().array(["duplicate", "cancelled"])))
-    table = table.filter(pc.and_(pc.is_valid(table["rewards"]), taken)).sort_by("told_at")
+    drawn = pc.and_(pc.is_valid(table["ticket"]), pc.is_valid(table["rewards"]))
+    table = table.filter(pc.and_(drawn, taken)).sort_by("told_at")
     sizes = table["rewards"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
     shape = (len(table), int(sizes.max(initial=1)))
 
@@ -135,13 +143,12 @@ def _groups(table: Any, run: Run, config: CurriculumConfig, folder: Path) -> _Gr
         }
     given = pc.is_valid(table["successes"]).to_numpy()
     results = _rates(np.where(given[:, None], successes, rewards), config, folder)
+    believed = numbers("belief_pool") - numbers("belief_mean")
     live = ~np.isnan(results)
     members = live.sum(axis=1) * 1.0
     success = np.where(members > 0, np.where(live, results, 0).sum(axis=1) / np.maximum(members, 1), np.nan)
     codes = {name: code for code, name in enumerate(run.environments)}
     environment = np.array([codes.get(name, -1) for name in table["environment"].to_pylist()], dtype=np.int64)
-    repeats = np.array([reason is None or reason == "repeat" for reason in table["reason"].to_pylist()])
-    weight = np.where(repeats, 0, 1 / np.nan_to_num(numbers("propensity"), nan=1.0))
     totals: dict[str, Floats] = {name: np.cumsum(values) for name, values in spent.items()}
     totals["gpu_hours"] = numbers("device_seconds") / 3600
     for name, values in spent.items():
@@ -149,7 +156,7 @@ def _groups(table: Any, run: Run, config: CurriculumConfig, folder: Path) -> _Gr
         for code in range(len(codes)):
             own[environment == code] = np.cumsum(values[environment == code])
         totals[f"own_{name}"] = own
-    everything = _Groups(totals, environment, success, weight, kept, members)
+    everything = _Groups(totals, environment, success, success + believed, numbers("weight"), kept, members)
     return everything.take(np.flatnonzero(~np.isnan(success) & (environment >= 0)))
 
 
@@ -168,42 +175,59 @@ def _rates(results: Floats, config: CurriculumConfig, folder: Path) -> Floats:
 
 
 def _points(groups: _Groups, run: Run, base: Floats, first: int, bins: int) -> Iterator[dict[str, Any]]:
+    known = bool(np.isfinite(groups.corrected + groups.weight).all())
     for code, name in [(None, ALL), *enumerate(run.environments)]:
         rows = np.arange(len(groups.success)) if code is None else np.flatnonzero(groups.environment == code)
-        for part in np.array_split(rows, max(min(bins, len(rows) // _LEAST_GROUPS), 1)):
-            if not len(part):
-                continue
+        parts = [part for part in np.array_split(rows, max(min(bins, len(rows) // _LEAST_GROUPS), 1)) if len(part)]
+        shares = base if code is None else np.eye(len(base))[code]
+        parts, corrected = _corrected(groups, parts, shares) if known else (parts, None)
+        for place, part in enumerate(parts):
             stretch = groups.take(part)
             spent = {axis: float(np.mean(values)) for axis, values in stretch.spent.items()}
             if code is None:
                 spent |= {f"own_{axis}": spent[axis] for axis in AXES[:3]}
-            shares = base if code is None else np.eye(len(base))[code]
-            yield {"run": first, "environment": name, **spent, **_scores(stretch, shares)}
+            drawn = _mean(stretch, np.ones(len(part)))
+            trained = _mean(stretch, stretch.kept.astype(np.float64))
+            found = (drawn if corrected is None else corrected[place], drawn, trained)
+            scores = dict(zip(SCORES, (score for score, _ in found), strict=True))
+            noise = dict(zip(NOISE, (error for _, error in found), strict=True))
+            yield {"run": first, "environment": name, **spent, **scores, **noise, "corrected": known}
 
 
-def _scores(groups: _Groups, base: Floats) -> dict[str, float]:
-    corrected, noise = 0.0, 0.0
-    for code in np.flatnonzero(base):
-        own = groups.take(np.flatnonzero(groups.environment == code))
-        mean, error = _mean(own.success, own.weight, own.members)
-        corrected, noise = corrected + base[code] * mean, noise + (base[code] * error) ** 2
-    every: Floats = np.ones(len(groups.success))
-    drawn = _mean(groups.success, every, groups.members, least=1)
-    trained = _mean(groups.success, groups.kept.astype(np.float64), groups.members, least=1)
-    return {
-        **dict(zip(SCORES, (corrected, drawn[0], trained[0]), strict=True)),
-        **{"noise_corrected": float(np.sqrt(noise)), "noise_drawn": drawn[1], "noise_trained": trained[1]},
-    }
+def _corrected(
+    groups: _Groups, parts: list[NDArray[np.int64]], shares: Floats
+) -> tuple[list[NDArray[np.int64]], list[tuple[float, float]]]:
+    """Stretches joined until they suffice, with the success of each and its error."""
+    codes = np.flatnonzero(shares)
+    nothing = np.zeros(len(groups.success))
+    rows = rows_of(groups.corrected, groups.weight, nothing, nothing)
+
+    def sums(parts: list[NDArray[np.int64]]) -> Floats:
+        return np.array(
+            [[rows[part[groups.environment[part] == code]].sum(axis=0) for code in codes] for part in parts]
+        )
+
+    numbers = stretches(sums(parts), shares[codes]) if parts else None
+    if numbers is None:
+        return parts, [(np.nan, np.nan)] * len(parts)
+    joined = [
+        np.concatenate([part for part, mine in zip(parts, numbers == n, strict=True) if mine])
+        for n in range(numbers[-1] + 1)
+    ]
+    means = [means_of(sums_BF) for sums_BF in sums(joined).swapaxes(0, 1)]
+    weights = shares[codes]
+    score: Floats = weights @ np.array([mean for mean, _ in means])
+    noise: Floats = np.sqrt(weights**2 @ np.array([error**2 for _, error in means]))
+    return joined, list(zip(score.tolist(), noise.tolist(), strict=True))
 
 
-def _mean(success: Floats, weight: Floats, members: Floats, least: float = _LEAST_EFFECTIVE) -> tuple[float, float]:
+def _mean(groups: _Groups, weight: Floats) -> tuple[float, float]:
     """Weighted mean and its standard error: never below that of as many rollouts of one pass rate."""
-    total = weight.sum()
-    effective = total**2 / max((weight**2).sum(), 1e-300)
-    if effective < least:
+    total = float(weight.sum())
+    if total == 0:
         return np.nan, np.nan
-    mean = float((weight * success).sum() / total)
-    error = float(np.sqrt(((weight * (success - mean)) ** 2).sum()) / total)
-    rollouts = effective * float(members.mean())
+    mean = float((weight * groups.success).sum() / total)
+    error = float(np.sqrt(((weight * (groups.success - mean)) ** 2).sum()) / total)
+    rollouts = total * float(groups.members.mean())
     rate = (np.clip(mean, 0, 1) * rollouts + 0.5) / (rollouts + 1)
     return mean, max(error, float(np.sqrt(rate * (1 - rate) / rollouts)))

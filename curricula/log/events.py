@@ -27,11 +27,12 @@ def drawn(
     ask: int,
     group_size: int,
     draws: Sequence[Draw],
-    shares_E: NDArray[np.float64],
+    of_E: NDArray[np.float64],
     beliefs: Beliefs,
+    weights: Sequence[float],
     pool: PromptPool,
 ) -> bytes:
-    """An ask and its draws, shape (n,) each; `shares_E` are the environments' shares of them."""
+    """An ask and its draws, shape (n,) each; `of_E` (2, E) are environments' shares of them and their mean beliefs."""
     rows = np.array([draw.index for draw in draws], dtype=np.int64)
     codes = pool.codes[rows]
     values = {
@@ -47,9 +48,11 @@ def drawn(
         "code": codes,
         "reason": _bytes([_REASON[draw.reason] for draw in draws]),
         "propensity": np.array([draw.propensity for draw in draws]),
-        "share": shares_E[codes],
+        "share": of_E[0, codes],
         "mean": beliefs.mean.astype(np.float64),
         "std": beliefs.std.astype(np.float64),
+        "weight": np.array(weights, dtype=np.float64),
+        "pool": of_E[1, codes],
     }
     if pool.has_levels:
         columns["level"] = pool.block_levels[pool.blocks[rows]]

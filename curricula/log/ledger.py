@@ -28,6 +28,8 @@ class OpenDraw(NamedTuple):
     share: float
     belief_mean: float
     belief_std: float
+    weight: float | None = None
+    belief_pool: float | None = None
 
 
 class Ledger:
@@ -99,6 +101,8 @@ class Ledger:
                 columns["share"][place],
                 columns["mean"][place],
                 columns["std"][place],
+                columns["weight"][place] if "weight" in columns else None,
+                columns["pool"][place] if "pool" in columns else None,
             )
 
     def _told(self, frame: Frame) -> None:

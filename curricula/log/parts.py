@@ -125,8 +125,9 @@ def settle(folder: Path, run: Run, journals: list[Path], *, final: bool) -> None
 def _completed(table: Any, version: int) -> Any:
     """A table of a readable format as one of today's."""
     if version == 1:
-        place = schema().get_field_index("device_seconds")
-        table = table.add_column(place, schema().field(place), arrow().nulls(len(table), arrow().float64()))
+        for name in ("weight", "belief_pool", "device_seconds"):
+            place = schema().get_field_index(name)
+            table = table.add_column(place, schema().field(place), arrow().nulls(len(table), arrow().float64()))
     return table.cast(schema())
 
 

@@ -7,7 +7,7 @@ from curricula.log.arrow import arrow
 
 FORMAT = 2
 READABLE = (1, 2)
-"""Format 1 has no `device_seconds`."""
+"""Format 1 has no `weight`, `belief_pool` and `device_seconds`."""
 PREFIX = b"curricula."
 
 
@@ -19,7 +19,9 @@ def schema() -> Any:
     ticket, ask, asked_at, asked_time, policy_version, group_size: the ask; `asked_at` is its place in the order of
         all events. Null for outcomes that were told by index, and for those told twice.
     index, key, environment, level, reason, propensity, share: the draw; `share` is its environment's of the draws.
-    belief_mean, belief_std: of its pass rate when it was drawn.
+    weight: how many eligible prompts of its environment it stands for, mean 1; 0 for a repeat.
+    belief_mean, belief_std: of its pass rate when it was drawn; belief_pool: the mean of its environment's eligible
+        prompts. What a group of result y says of that mean is belief_pool + y - belief_mean, weighed by `weight`.
     told_at, time: when it was told, or given up; `told_at` counts as `asked_at` does, `time` is in Unix seconds.
     device_seconds: seconds times devices that the run, and those it continues, had spent when it was told; null where
         the host kept no clock.
@@ -46,8 +48,10 @@ def schema() -> Any:
             ("reason", pa.string()),
             ("propensity", pa.float64()),
             ("share", pa.float64()),
+            ("weight", pa.float64()),
             ("belief_mean", pa.float64()),
             ("belief_std", pa.float64()),
+            ("belief_pool", pa.float64()),
             ("told_at", pa.int64()),
             ("time", pa.float64()),
             ("device_seconds", pa.float64()),

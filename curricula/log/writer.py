@@ -8,9 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from curricula.config import resolved
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.log import events
@@ -22,6 +19,7 @@ from curricula.log.recovery import recover
 from curricula.log.runs import JOURNALS, OUTCOMES, RUNS, Run, new_id, read_open, read_runs, write_run
 from curricula.pool import PromptPool
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict
+from curricula.scored import Floats
 from curricula.stateful import Reader
 
 if TYPE_CHECKING:
@@ -75,10 +73,10 @@ class OutcomeLog:
             ) from error
 
     def drawn(
-        self, draws: Sequence[Draw], ask: int, group_size: int, shares_E: NDArray[np.float64], beliefs: Beliefs
+        self, draws: Sequence[Draw], ask: int, size: int, of_E: Floats, beliefs: Beliefs, weights: Sequence[float]
     ) -> None:
-        """Record an ask: its draws, shape (n,), the environments' shares, and what was believed of the prompts."""
-        self._write(events.drawn, ask, group_size, draws, shares_E, beliefs, self._pool)
+        """Record an ask: its draws (n,), what was believed of them and their weights; `of_E` as `events.drawn`."""
+        self._write(events.drawn, ask, size, draws, of_E, beliefs, weights, self._pool)
 
     def told(
         self, outcomes: Sequence[GroupOutcome], verdicts: Sequence[Verdict], device_seconds: float | None = None

@@ -90,6 +90,7 @@ def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Se
     compute = _numbers(table, axis, "--compute", missing=bool(table.noise))
     score = _rates(table, _numbers(table, measure, "--score", missing=True, percent=scale.percent), measure, scale)
     noise, notes = _noise(table, measure, score, scale)
+    notes = (*table.notes, *notes)
     by, seed = asked.by or table.by, asked.seed or table.seed
     names = [_text(value) for value in table.column(by, "--by")] if by else [table.name] * len(compute)
     seeds = [_text(value) for value in table.column(seed, "--seed")] if seed else [""] * len(compute)

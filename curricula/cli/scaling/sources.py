@@ -63,7 +63,10 @@ def _log(path: Path, asked: Asked) -> Table:
         columns |= {axis: columns[f"own_{axis}"] for axis in AXES if f"own_{axis}" in columns}
         del columns["gpu_hours"]
     by = "environment" if apart else None
-    return Table(str(path), path.name, columns, AXES[0], SCORES[0], by=by, seed="run", noise=noise)
+    notes: tuple[str, ...] = ()
+    if asked.score in (None, SCORES[0]) and not all(columns["corrected"]):
+        notes = (f"{SCORES[0]} is success as drawn: the log is of a version that did not keep what corrects it",)
+    return Table(str(path), path.name, columns, AXES[0], SCORES[0], by=by, seed="run", noise=noise, notes=notes)
 
 
 def _mlflow(source: str, asked: Asked) -> Table:

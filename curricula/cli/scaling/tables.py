@@ -27,6 +27,7 @@ class Table:
         by: the column that tells curves apart; None for one curve.
         seed: the column that tells its repetitions apart.
         noise: the column of standard errors of each column of scores that has one.
+        notes: what was done to the points.
         counted: the first row's number in the file, for messages; 0 where rows have no numbers there.
     """
 
@@ -38,6 +39,7 @@ class Table:
     by: str | None = None
     seed: str | None = None
     noise: dict[str, str] = field(default_factory=dict[str, str])
+    notes: tuple[str, ...] = ()
     counted: int = 0
 
     def column(self, name: str, option: str) -> list[Any]:
