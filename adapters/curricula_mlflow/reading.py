@@ -113,8 +113,9 @@ def _read(client: mlflow.MlflowClient, runs: list[Any], score: str, compute: str
             continue
         said = {**run.data.tags, **run.data.params}
         about = {name: value for name, value in said.items() if not name.startswith("mlflow.")}
-        steps, scores = _history(client, run.info.run_id, wanted)
-        spent = steps if compute == STEP else _spent(*_history(client, run.info.run_id, metric), steps, compute in AXES)
+        logged_in = [wanted] if compute == STEP else [wanted, metric]
+        (steps, scores), *spending = _histories(client, run.info.run_id, logged_in)
+        spent = _spent(*spending[0], steps, compute in AXES) if spending else steps
         for step, amount, value in zip(steps, spent, scores, strict=True):
             if np.isfinite(amount):
                 own = {"run_id": run.info.run_id, "run": run.info.run_name, STEP: step, compute: amount, score: value}
@@ -136,12 +137,32 @@ def _refused(where: str, score: str, compute: str, metric: str, logged: set[str]
     return CurriculaValueError(f"{where}: expected a metric {score!r}; got none; there are {_like(score, logged)}")
 
 
-def _history(client: mlflow.MlflowClient, run_id: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps, ascending, and values: of a step that was logged again, what was logged last."""
-    found = sorted(client.get_metric_history(run_id, name), key=lambda metric: metric.timestamp)
-    values = {metric.step: metric.value for metric in found}
-    steps = sorted(values)
-    return np.array(steps, dtype=float), np.array([values[step] for step in steps], dtype=float)
+def _histories(client: mlflow.MlflowClient, run_id: str, names: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Steps, ascending, and values of each metric.
+
+    Where a metric went back to a lower step, the run was resumed from before: higher steps that any of them had logged
+    by then are void. Of a step that was logged again, what was logged last counts.
+    """
+    found = [
+        sorted(client.get_metric_history(run_id, name), key=lambda metric: (metric.timestamp, metric.step))
+        for name in names
+    ]
+    back: list[tuple[int, int]] = []
+    for history in found:
+        steps = [metric.step for metric in history]
+        back += [
+            (after.timestamp, after.step) for after, step in zip(history[1:], steps, strict=False) if after.step < step
+        ]
+    result: list[tuple[np.ndarray, np.ndarray]] = []
+    for history in found:
+        values = {
+            metric.step: metric.value
+            for metric in history
+            if not any(metric.timestamp < time and metric.step > step for time, step in back)
+        }
+        kept = sorted(values)
+        result.append((np.array(kept, dtype=float), np.array([values[step] for step in kept], dtype=float)))
+    return result
 
 
 def _spent(steps: np.ndarray, amounts: np.ndarray, at: np.ndarray, ours: bool) -> np.ndarray:

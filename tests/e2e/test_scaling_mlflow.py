@@ -65,6 +65,35 @@ def test_recipes_of_an_experiment_are_compared(server: Server, tmp_path: Path) -
     assert pair["higher"][0 if pair["a"] == "high" else 1] > 0.95
 
 
+def test_what_a_resume_made_void_is_not_read(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = MlflowClient(uri)
+    run = client.create_run(client.create_experiment("resumed"))
+    moment = 1_000
+
+    def log(steps: range, scored: int, by: float) -> None:
+        nonlocal moment
+        for step in steps:
+            moment += 1_000
+            client.log_metric(run.info.run_id, "curriculum/rollouts", by * step, moment, step)
+            if step % 2 == 0 and step <= scored:
+                client.log_metric(run.info.run_id, "eval/accuracy", by * step / 1000, moment + 5, step)
+
+    def read() -> dict[str, list[float]]:
+        found = read_points(score="eval/accuracy", run_id=run.info.run_id, tracking_uri=uri)
+        return {name: found[name] for name in ("step", "rollouts", "eval/accuracy")}
+
+    log(range(1, 11), 10, 10.0)
+    assert read()["step"] == [2, 4, 6, 8, 10]
+    # Resumed from 4, and no score yet: the steps of the run that was given up are void all the same.
+    log(range(5, 6), 0, 20.0)
+    assert read() == {"step": [2, 4], "rollouts": [20, 40], "eval/accuracy": [0.02, 0.04]}
+    log(range(6, 9), 8, 20.0)
+    assert read() == {
+        "step": [2, 4, 6, 8], "rollouts": [20, 40, 120, 160], "eval/accuracy": [0.02, 0.04, 0.12, 0.16]
+    }  # fmt: skip
+
+
 @pytest.mark.slow
 def test_one_run_by_its_id_and_steps_as_compute(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.address)
