@@ -199,9 +199,9 @@ class _Pilots:
         measured = score + sizes * np.random.default_rng([self._seed, number]).standard_normal(len(score))
         observed = self._curve.observed
         if not self._known:
-            told = None if observed.noise is None or told is None else np.concatenate([observed.noise, told])
-            compute = np.concatenate([observed.compute, compute])
-            measured = np.concatenate([observed.score, measured])
+            told = None if observed.noise is None or told is None else self._rows(observed.noise, told, 0.0)
+            compute = self._rows(observed.compute, compute, 0.0)
+            measured = self._rows(observed.score, measured, math.nan)
         # Rates: an evaluation never leaves [0, 1].
         r0 = None if self._known else observed.r0
         made = fit(compute, np.clip(measured, 0, 1), noise=told, r0=r0, skip=None, seed=number)
@@ -211,6 +211,19 @@ class _Pilots:
         curves = made.curves
         ends = quantiles(curves.ceiling[None], curves.weight, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))[0]
         return float(curves.weight @ curves.ceiling), float(ends[0]), float(ends[1])
+
+    def _rows(self, so_far: Floats, further: Floats, fill: float) -> Floats:
+        """Points so far and further ones (seeds, n): the seed that has come furthest goes on; filled up behind."""
+        observed = self._curve.observed
+        longest = observed.series[np.argmax(observed.compute)]
+        parts = [
+            np.concatenate([so_far[observed.series == one], further if one == longest else further[:0]])
+            for one in np.unique(observed.series)
+        ]
+        rows = np.full((len(parts), max(map(len, parts))), fill)
+        for row, part in zip(rows, parts, strict=True):
+            row[: len(part)] = part
+        return rows
 
     def _sizes(self, score: Floats) -> tuple[Floats, Floats | None]:
         """Standard deviations of evaluations, and what the fit is told of them."""

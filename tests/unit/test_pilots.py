@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from inputs_cli import call
 
 from curricula import CurriculaValueError
-from curricula.scaling import ScalingFit, fit
+from curricula.scaling import ScalingFit, fit, pilots
 from curricula.scaling.laws import sigmoid
 from curricula.scaling.pilots import SURE, design, lengths_at_most
 
@@ -69,6 +70,27 @@ def test_points_so_far_are_gone_on_from() -> None:
     assert found.shortest is not None
 
 
+def test_seeds_stay_apart_in_what_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = np.stack([np.arange(200, 3001, 200.0), np.arange(230, 3031, 200.0)])
+    offsets = np.array([[0.03], [-0.03]])
+    score = sigmoid(compute, 0.61, 1.92, 2542, 0.2) + offsets + np.random.default_rng(0).normal(0, 0.005, (2, 15))
+    so_far = fit(compute, score)
+    seen: list[ScalingFit] = []
+
+    def watched(*given: Any, **more: Any) -> ScalingFit:
+        seen.append(fit(*given, **more))
+        return seen[-1]
+
+    monkeypatch.setattr(pilots, "fit", watched)
+    found = design(so_far, spacing=400, horizon=8000, width=0.5 - 1e-9, simulations=2)
+    for made in seen:
+        first, second = (made.observed.compute[made.observed.series == seed] for seed in (0, 1))
+        np.testing.assert_array_equal(first, compute[0])
+        np.testing.assert_array_equal(second[:15], compute[1])
+        assert second[15:].tolist() == [3030 + 400.0 * k for k in range(1, len(second) - 14)]
+    assert found.pilots[0].points == len(seen[-1].observed)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -100,3 +122,21 @@ def test_the_command_prints_a_table_and_a_sentence(tmp_path: Path) -> None:
     percent = ("--asymptote", "60", "--midpoint", "1000", "--exponent", "2", "--r0", "20", "--percent")
     rest = ("--spacing", "200", "--noise", "1", "--width", "5", "--horizon", "4000", "--pilots", "6")
     assert json.loads(call("scaling", "design", *percent, *rest, "--json")) == found
+
+
+def test_a_score_of_nothing_at_no_compute_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = np.arange(200, 3001, 200.0)
+    rows = zip(compute, sigmoid(compute, 0.6, 2.0, 1500, 0.0), strict=True)
+    file = tmp_path / "c.csv"
+    file.write_text("compute,score\n" + "".join(f"{x},{y}\n" for x, y in rows), encoding="utf-8")
+    known: list[float | None] = []
+
+    def watched(curve: ScalingFit, **_: Any) -> Any:
+        known.append(curve.observed.r0)
+        raise CurriculaValueError("enough")
+
+    monkeypatch.setattr("curricula.cli.scaling.design.design", watched)
+    for options in ((), ("--r0", "0"), ("--r0", "0.01")):
+        with pytest.raises(CurriculaValueError, match="enough"):
+            call("scaling", "design", str(file), "--spacing", "200", *options)
+    assert known == [None, 0.0, 0.01]

@@ -27,8 +27,13 @@ def command(
     ] = None,
     asymptote: Annotated[float | None, typer.Option(help="Guessed ceiling.", show_default=False)] = None,
     midpoint: Annotated[float | None, typer.Option(help="Guessed midpoint.", show_default=False)] = None,
-    exponent: Annotated[float, typer.Option(help="Guessed steepness.")] = 1.5,
-    r0: Annotated[float, typer.Option("--r0", help="Guessed score at no compute; with points: known.")] = 0.0,
+    exponent: Annotated[float | None, typer.Option(help="Guessed steepness.", show_default="1.5")] = None,
+    r0: Annotated[
+        float | None,
+        typer.Option(
+            "--r0", help="Guessed score at no compute; with points: known.", show_default="0; with points: estimated"
+        ),
+    ] = None,
     noise: Annotated[float | None, typer.Option(help="Standard error of an evaluation.", show_default=False)] = None,
     prompts: options.Prompts = None,
     samples: options.Samples = None,
@@ -59,16 +64,22 @@ def command(
             "design: expected points so far, or a guess of both --asymptote and --midpoint; got "
             + ("points and a guess" if source is not None else "half a guess" if asymptote or midpoint else "neither")
         )
+    if source is not None and exponent is not None:
+        raise CurriculaValueError("--exponent: expected it with a guess; got points, which say it; leave it out")
+    for option, value in (("--score", score), ("--tracking-uri", tracking_uri)):
+        if source is None and value is not None:
+            raise CurriculaValueError(f"{option}: expected it with points so far; got a guess; leave it out")
     scales = 100 if percent else 1
     if source is not None:
         asked = Asked(compute, score, None, None, tracking_uri, bins)
         found = read_series([source], asked, Scale(percent))
         if len(found) > 1:
             raise CurriculaValueError(f"{source}: expected points of one curve; got {len(found)}")
-        (one,) = fit_all(found, method="bayes", r0=r0 or None, skip="auto", percent=percent)
+        (one,) = fit_all(found, method="bayes", r0=r0, skip="auto", percent=percent)
         curve, axis = one.fit, one.series.axis
     else:
-        curve, axis = _guess(asymptote or 0.0, exponent, midpoint or 0.0, r0, scales), compute or "compute"
+        steepness = 1.5 if exponent is None else exponent
+        curve, axis = _guess(asymptote or 0.0, steepness, midpoint or 0.0, r0 or 0.0, scales), compute or "compute"
     console = Console(stderr=as_json)
     with progress(console) as bars:
         bar = bars.add_task("lengths", total=lengths_at_most())
