@@ -114,6 +114,8 @@ CASES = {
     "scaling-design-nothing": design("--spacing", "100"),
     "scaling-design-percent": design("--spacing", "100", "--asymptote", "60", "--midpoint", "1000"),
     "scaling-design-noise": design("--spacing", "100", "--asymptote", ".6", "--midpoint", "1000"),
+    "scaling-design-exponent": read(GOOD, "--spacing", "100", "--exponent", "2", command="design"),
+    "scaling-design-unread": design("--spacing", "100", "--asymptote", ".6", "--midpoint", "1000", "--score", "x"),
     "scaling-no-metric": lambda folder: call("scaling", "fit", "mlflow:0123"),
     "scaling-no-store": lambda folder: call(
         "scaling", "fit", "mlflow:0123", "--metric", "x", "--tracking-uri", f"sqlite:///{folder}/none.db"
