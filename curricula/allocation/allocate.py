@@ -5,8 +5,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from curricula.allocation.caution import LEAST, ahead_of, blind, evened, trust
 from curricula.allocation.gains import Gains, hull
-from curricula.allocation.inputs import limits, named
+from curricula.allocation.inputs import Limits, limits, named
 from curricula.allocation.result import Allocation, Band
 from curricula.allocation.solving import Problem
 from curricula.errors import CurriculaValueError
@@ -40,10 +41,18 @@ def allocate(
     each, for use as the run goes: what is uncertain is tried now and then. How it is solved, and what the bound is:
     `solving.Problem`.
 
+    The even split is left only for what is clear. A curve that is flat, falling or too short tells no gain: its
+    environment gets no more than its even part, and such environments give up the same part of it. Of the way from the
+    even split to the best one, all is gone where its mean gain over the even split is above that gain's standard
+    deviation over draws of all curves, and above .002 (in units of a score, at the mean weight); nothing below half of
+    that; in between in proportion (`trust`). So identical, solved and dead environments share evenly, and known curves
+    are followed to the last bit.
+
     Args:
         fits: of each environment, by name.
         budget: compute to split, 0 or more, in a unit common to all.
-        spent: compute of each environment so far, in the unit of its fit; where left out, its last point.
+        spent: compute of each environment so far, in the unit of its fit; where left out, its last point, and 0 of a
+            curve that is known by its parameters.
         costs: compute of the budget for a unit of an environment's; 1 where left out.
         weights: of the gains; 1 where left out.
         floor: least share of the budget, of every environment or by name.
@@ -72,7 +81,7 @@ def allocate(
     if isinstance(budget, bool) or not np.isfinite(budget) or budget < 0:
         raise CurriculaValueError(f"allocate: expected a budget of 0 or more, finite; got {budget!r}")
     names = list(fits)
-    before = named("spent", spent, {name: float(given.observed.compute.max()) for name, given in fits.items()})
+    before = named("spent", spent, {name: given.last for name, given in fits.items()})
     prices = named("costs", costs, dict.fromkeys(names, 1.0), positive=True)
     worth = named("weights", weights, dict.fromkeys(names, 1.0))
     bounds = limits(names, floor, cap)
@@ -86,16 +95,24 @@ def allocate(
         drawn = [given.curves.sample(1, rng) for given in fits.values()]
         maximised = [Gains(*row) for row in zip(drawn, before, prices, worth, strict=True)]
     equal = bounds.nearest(np.ones(len(names)))
-    wish = before if weights is None or len(set(worth.tolist())) == 1 else worth
-    proportional = bounds.nearest(wish if wish.sum() > 0 else np.ones(len(names)))
-    shares, bound, gap = equal, 0.0, 0.0
+    wish = before * prices if weights is None else worth
+    wish = wish if wish.sum() > 0 else np.ones(len(names))
+    proportional = bounds.nearest(wish)
+    shares, bound, gap, way = equal, 0.0, 0.0, 0.0
     if budget > 0:
-        problem = Problem(maximised, budget, budget * bounds.low, budget * bounds.high)
-        x = problem.solve([budget * equal, budget * proportional])
-        shares = x / x.sum()
-        bound = problem.bound()
+        dark = blind(fits)
+        within = Limits(bounds.low, np.where(dark, equal, bounds.high))
+        problem = Problem(maximised, budget, budget * within.low, budget * within.high)
+        x = problem.solve([budget * equal, budget * within.nearest(wish)])
+        best = evened(x / x.sum(), equal, bounds.low, dark)
+        least = 0.0 if all(given.known for given in fits.values()) else LEAST * float(worth.mean())
+        way = trust(ahead_of(maximised, budget * best, budget * equal, rng), least)
+        shares = best if way == 1 else equal + way * (best - equal)
+        whole = Problem(maximised, budget, budget * bounds.low, budget * bounds.high)
+        bound, made = whole.bound(), whole.value(budget * shares)
         # Below what rounding makes of scores there is nothing to miss.
-        gap = max(bound - problem.value(budget * shares), 0.0) / bound if bound > 1e-9 else 0.0
+        scale = max(abs(bound), abs(made))
+        gap = min(max(bound - made, 0.0) / scale, 1.0) if scale > 1e-9 else 0.0
     rises = [gain.draws(np.array([budget * share]))[0] for gain, share in zip(gains, shares, strict=True)]
     per_draw = np.stack([np.resize(rise, DRAWS) for rise in rises])
     # Environments are independent of one another.
@@ -112,6 +129,7 @@ def allocate(
         proportional=_value(gains, budget * proportional),
         bound=float(bound),
         gap=float(gap),
+        trust=way,
         marginal=_by(names, np.array([_marginal(*row, budget) for row in zip(gains, budget * shares, strict=True)])),
         reasons={name: dict(given.reasons) for name, given in fits.items() if given.reasons},
     )

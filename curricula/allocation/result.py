@@ -25,9 +25,11 @@ class Allocation:
         gains: the rise of each score that is forecast, with its band; not weighted.
         total: the weighted sum of the gains.
         equal: what an equal split would gain, weighted, within the same floors and caps.
-        proportional: what a split by weights would; without weights, one by what was spent before.
+        proportional: what a split by weights would; without weights, one by what was spent before, at its costs.
         bound: what no split gains more than, of what was maximised: under `thompson`, of the curves that were drawn.
-        gap: (bound − gain) / bound of that: so much at most was missed.
+        gap: the bound less the gain, in parts of the larger of the two: so much at most was missed, what was not clear
+            enough to leave the even split for included. At most 1.
+        trust: how far the split goes from the even one to the best: 0 where nothing clear is gained, 1 all the way.
         marginal: weighted gain for one more unit of the budget, by the concave envelope of the gains.
         reasons: environments and what their fits cannot tell.
     """
@@ -43,6 +45,7 @@ class Allocation:
     proportional: float
     bound: float
     gap: float
+    trust: float
     marginal: dict[str, float]
     reasons: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 

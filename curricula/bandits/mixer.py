@@ -119,7 +119,7 @@ class Mixer:
     @property
     def planned(self) -> bool:
         """Whether a plan decides, on some of the environments at least."""
-        return self.plan is not None and bool(self.plan.planned_E.any())
+        return self.plan is not None and self.plan.decides
 
     def tick(self) -> None:
         """Count an ask."""

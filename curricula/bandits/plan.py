@@ -16,6 +16,8 @@ from curricula.stateful import Reader
 
 # Points of an environment that a plan takes, at least, and the factor in compute that they span.
 LEAST_POINTS, LEAST_SPAN = 5, 2.0
+# Of the last plan, in one for the same environments.
+KEPT = 0.5
 _FIGURES = ("share", "gain", "ceiling")
 _LARGEST = 1e120
 _logger = logging.getLogger("curricula")
@@ -27,7 +29,9 @@ class Plan:
     Success is the corrected one, of which curriculum and filters are no part (`Scored.corrected_K`), against what was
     spent in the environment. Curves are fitted anew every so many asks, when outcomes are next learned from, which is
     beside the step where learning is. What an environment has too few points for is left to the bandit, with all of its
-    share; the others share theirs by the plan. No plan without two of those.
+    share; the others share theirs by the plan. No plan without two of those. A plan is followed as far as what it gains
+    over an even split is clear (its `trust`): for the rest the bandit decides, on all of it where curves tell nothing.
+    Between plans for the same environments half of the last one is kept, so that one odd fit does not turn a run.
 
     Fits are not kept: points, counts and the last plan are, so that a resumed run goes on exactly.
 
@@ -52,6 +56,7 @@ class Plan:
         arms = len(self.base)
         self.planned_E: NDArray[np.bool_] = np.zeros(arms, dtype=np.bool_)
         self.target_E: Floats = np.zeros(arms)
+        self.trust = 0.0
         self.figures_EF: Floats = np.zeros((arms, len(_FIGURES)))
         self.whole: dict[str, float] = {}
 
@@ -72,12 +77,18 @@ class Plan:
         part = float(shares[self.planned_E].sum()) / float(shares.sum())
         # Environments of the plan are never without any share because the bandit saw nothing in them.
         part = max(part, float(self.base[self.planned_E].sum()) if part <= 0 else 0.0)
-        return np.where(self.planned_E, part * self.target_E, shares / shares.sum())
+        followed = self.trust * self.planned_E.astype(np.float64)
+        return (1 - followed) * shares / shares.sum() + followed * part * self.target_E
+
+    @property
+    def decides(self) -> bool:
+        """Whether any share is the plan's."""
+        return self.trust > 0 and bool(self.planned_E.any())
 
     def observe(self, groups: Scored, rated: bool, names: Sequence[str]) -> None:
         """Enter the groups that this run drew, and plan anew where it is time."""
         if not rated:
-            self._say("rewards are no success rates: there are no curves to plan by, and the bandit decides")
+            self._say("rates", "rewards are no success rates: there are no curves to plan by, and the bandit decides")
             return
         drawn = groups.drawn_K
         weights = np.where(groups.members_K > 0, groups.weight_K, 0.0)
@@ -100,7 +111,7 @@ class Plan:
 
         axis = self.config.axis
         if axis == "tokens" and not self.curves.spent_E2[:, 0].any():
-            self._say("no tokens are told: the plan counts rollouts")
+            self._say("tokens", "no tokens are told: the plan counts rollouts")
             axis = "rollouts"
         self._plans += 1
         seed = (self.seed + self._plans) % 2**63
@@ -112,7 +123,8 @@ class Plan:
             try:
                 fits[code] = fit(points.compute, points.score, noise=points.noise, seed=seed)
             except CurriculaError as error:  # points that the fit refuses: the environment is the bandit's again
-                self._say(f"no curve of {names[code]}: {error}")
+                self._say(f"curve {code}", f"no curve of {names[code]}: {error}")
+        before = self.planned_E, self.target_E, self.trust
         self._forget()
         if len(fits) < 2:
             return
@@ -137,6 +149,9 @@ class Plan:
         draws = np.array([made.shares[keys[code]] for code in fits]) / np.maximum(price_E[codes], 1e-9)
         self.planned_E[codes] = True
         self.target_E[codes] = draws / draws.sum()
+        self.trust = made.trust
+        if (before[0] == self.planned_E).all():
+            self._keep(*before[1:])
         for code, found in fits.items():
             share, ceiling = made.shares[keys[code]], found.asymptote
             # A straight line has no ceiling but 1.
@@ -148,6 +163,7 @@ class Plan:
             "gain_high": made.total.high,
             "gain_equal": made.equal,
             "gap": made.gap,
+            "trust": self.trust,
         }
         said = ", ".join(
             f"{names[code]} {made.shares[keys[code]]:.2f} (gain {made.gains[keys[code]].mean:+.3f}"
@@ -155,11 +171,19 @@ class Plan:
             + ")"
             for code, found in fits.items()
         )
-        _logger.info("plan %d over %.4g %s: %s", self._plans, made.budget, axis, said)
+        _logger.info("plan %d over %.4g %s, followed by %.2f: %s", self._plans, made.budget, axis, self.trust, said)
 
-    def _say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+    def _keep(self, target: Floats, trust: float) -> None:
+        """Take half of the last plan: of its shares as far as they were followed."""
+        mine, old = (1 - KEPT) * self.trust, KEPT * trust
+        if mine + old > 0:
+            self.target_E = (mine * self.target_E + old * target) / (mine + old)
+        self.trust = mine + old
+
+    def _say(self, what: str, text: str) -> None:
+        """Once for each of `what`."""
+        if what not in self._said:
+            self._said.add(what)
             _logger.warning("shares from scaling: %s", text)
 
     def metrics(self, names: Sequence[str]) -> dict[str, float]:
@@ -197,6 +221,7 @@ class Plan:
         self._asks, self._since, self._plans = asks, since, plans
         self.figures_EF = figures
         self.whole = dict(zip(_WHOLE, whole.tolist(), strict=True)) if len(whole) else {}
+        self.trust = min(max(self.whole.get("trust", 0.0), 0.0), 1.0)
         # Of a data set that changed, environments of the plan may be gone.
         sum_of = float(target[planned].sum())
         usable = sum_of > 0
@@ -204,7 +229,7 @@ class Plan:
         self.target_E = np.where(self.planned_E, target / sum_of, 0.0) if usable and abs(sum_of - 1) > 1e-12 else target
 
 
-_WHOLE = ("compute", "gain", "gain_low", "gain_high", "gain_equal", "gap")
+_WHOLE = ("compute", "gain", "gain_low", "gain_high", "gain_equal", "gap", "trust")
 
 
 def _enough(points: Points) -> bool:

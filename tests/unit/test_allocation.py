@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from curricula.allocation import Allocation, allocate
+from curricula.allocation.caution import trust
 from curricula.allocation.gains import Gains, hull
 from curricula.allocation.slopes import steepest
 from curricula.errors import CurriculaValueError
@@ -90,11 +91,18 @@ def test_the_bound_holds_for_uncertain_fits_and_little_is_missed():
     for code in range(12):
         truth = sigmoid(compute, rng.uniform(0.4, 0.9), rng.uniform(0.8, 3), np.exp(rng.uniform(6, 9)), 0.1)
         fits[f"e{code}"] = fit(compute, truth + 0.01 * rng.normal(size=20), skip=None)
+    dark = [name for name, given in fits.items() if "flat" in given.reasons]
+    plan = allocate(fits, 20_000)
+    assert plan.trust == 1
+    assert all(plan.shares[name] <= 1 / 12 for name in dark)
+    assert plan.total.mean <= plan.bound
+    # Of those that tell a rise.
+    fits = {name: given for name, given in fits.items() if name not in dark}
     plan = allocate(fits, 20_000)
     assert max(plan.equal, plan.proportional) <= plan.total.mean <= plan.bound
     assert plan.gap < 0.01
     for seed in range(20):
-        shares = rng.dirichlet(np.full(12, 0.3))
+        shares = rng.dirichlet(np.full(len(fits), 0.3))
         at = {name: Gains(given.sample(256), 4000.0, 1.0, 1.0) for name, given in fits.items()}
         gained = sum(float(gain(np.array([20_000 * part]))[0]) for gain, part in zip(at.values(), shares, strict=True))
         assert gained <= plan.bound, seed
@@ -149,6 +157,85 @@ def test_where_nothing_is_gained_the_split_is_even():
     assert (plan.total.mean, plan.bound, plan.gap) == (0, 0, 0)
 
 
+SEEN = np.linspace(100, 4000, 20)
+
+
+def seeds(score: Floats, noise: float, names: str = "abc") -> dict[str, ScalingFit]:
+    """Fits of the same truth, with noise of their own."""
+    draws = {name: np.random.default_rng(ord(name)).normal(size=20) for name in names}
+    return {name: fit(SEEN, np.clip(score + noise * draw, 0, 1), seed=ord(name)) for name, draw in draws.items()}
+
+
+@pytest.mark.parametrize(
+    ("score", "noise"),
+    [(np.ones(20), 0.0), (np.zeros(20), 0.0), (np.full(20, 0.3), 0.01), (0.8 - SEEN / 10_000, 0.01)],
+    ids=["solved", "dead", "flat", "falling"],
+)
+def test_where_curves_tell_nothing_apart_the_split_is_even(score, noise):
+    fits = seeds(score, noise)
+    for seed in range(4):
+        plan = allocate(fits, 12_000, seed=seed)
+        assert plan.shares == pytest.approx(dict.fromkeys("abc", 1 / 3), abs=1e-9), seed
+        assert plan.total.mean == pytest.approx(plan.equal)
+    # Limits hold before that.
+    assert allocate(fits, 12_000, floor={"a": 0.5}).shares == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25}, abs=1e-6)
+
+
+def test_of_curves_that_are_the_same_but_for_noise_none_takes_all():
+    fits = seeds(sigmoid(SEEN, 0.6, 1.5, 2000, 0.1), 0.01)
+    plans = [list(allocate(fits, 12_000, seed=seed).shares.values()) for seed in range(6)]
+    assert 0.2 < np.min(plans) <= np.max(plans) < 0.55
+    assert np.ptp(plans, axis=0).max() < 0.1
+
+
+def test_where_a_gain_is_clear_those_without_one_give_up_the_same():
+    done, rising = seeds(np.full(20, 0.9), 0.005, "xyz"), seeds(sigmoid(SEEN, 0.8, 2, 3500, 0.1), 0.005, "r")
+    assert all("flat" in given.reasons for given in done.values())
+    plan = allocate(done | rising, 12_000)
+    assert plan.trust == 1
+    assert plan.shares["r"] > 0.6
+    assert np.ptp([plan.shares[name] for name in "xyz"]) < 1e-9
+    # A curve of which little is known is tried with no more than its even part, whatever it might gain.
+    short = {"short": fit([1000.0, 1500, 2000], [0.1, 0.15, 0.2])} | seeds(np.full(20, 0.9), 0.005, "xyz")
+    assert max(allocate(short, 12_000).shares.values()) == pytest.approx(0.25)
+
+
+def test_trust_is_the_gain_in_its_own_deviations():
+    ahead = np.array([0.0, 0.2])
+    assert [trust(ahead + shift, 0.0) for shift in (-0.2, -0.1, -0.05, -0.025, 0.0, 1.0)] == pytest.approx(
+        [0, 0, 0, 0.5, 1, 1]
+    )
+    assert [trust(np.array([gain]), 0.002) for gain in (-1, 0.0, 0.001, 0.0015, 0.002)] == pytest.approx(
+        [0, 0, 0, 0.5, 1]
+    )
+    assert trust(np.array([1e-12]), 0.0) == 1
+
+
+def test_what_was_spent_and_what_it_costs():
+    # A known curve has no last point: nothing was spent on it.
+    assert allocate(KNOWN, 100).spent == {"young": 0.0, "old": 0.0}
+    fits = seeds(sigmoid(SEEN, 0.6, 1.5, 2000, 0.1), 0.01, "ab")
+    assert allocate(fits, 100).spent == {"a": 4000.0, "b": 4000.0}
+
+    def at(a: float) -> float:
+        """What is gained where the first gets so much."""
+        draws = [
+            Gains(given.sample(256), spent, cost, 1.0)(np.array([budget]))[0]
+            for given, spent, cost, budget in zip(
+                fits.values(), (1000, 3000), (3.0, 1.0), (600 * a, 600 * (1 - a)), strict=True
+            )
+        ]
+        return float(sum(draws))
+
+    given = {"spent": {"a": 1000.0, "b": 3000.0}, "costs": {"a": 3.0}}
+    assert allocate(fits, 600, **given).proportional == pytest.approx(at(0.5))
+    assert allocate(fits, 600, **given, weights={"a": 1.0, "b": 1.0}).proportional == pytest.approx(at(0.5))
+    given = {"spent": {"a": 1000.0, "b": 3000.0}}
+    by_weight, by_spent = (allocate(fits, 600, **given, **more) for more in ({"weights": {"a": 1.0}}, {}))
+    assert by_weight.proportional == pytest.approx(by_weight.equal)
+    assert by_spent.proportional != pytest.approx(by_spent.equal, rel=1e-3)
+
+
 def test_no_budget_and_one_environment():
     plan = allocate(KNOWN, 0)
     assert plan.shares == {"young": 0.5, "old": 0.5}
@@ -166,6 +253,11 @@ def test_falling_curves_lose_least():
     plan = allocate({"falls": falls}, 500)
     assert plan.total.mean < 0
     assert plan.total.mean <= plan.bound + 1e-9
+    assert plan.gap < 0.2
+    # Half of it in the one that falls: that is a gap, though no split gains anything.
+    two = {"falls": falls, "flat": ScalingFit.of_parameters(0.5, 2.0, 10.0, 0.5)}
+    assert allocate(two, 500, floor=0.5).gap == pytest.approx(0, abs=0.2)
+    assert 0 < allocate(two, 500, cap=0.5, floor={"falls": 0.2}).gap <= 1
 
 
 def test_thompson_tries_what_is_uncertain():

@@ -16,10 +16,14 @@ from curricula import (
     load_state,
     save_state,
 )
-from curricula.bandits.plan import LEAST_POINTS
+from curricula.allocation import Allocation, allocate
+from curricula.bandits.plan import LEAST_POINTS, Plan
 from curricula.bandits.success_curves import MOST, WIDTH, SuccessCurves
 from curricula.config import as_config, load_mix, resolved
+from curricula.config.planned import SharesConfig
+from curricula.scaling import fit
 from curricula.scaling.laws import sigmoid
+from curricula.scored import Scored
 from curricula.stateful import Reader
 
 NAMES = ["fast"] * 200 + ["done"] * 200 + ["never"] * 200
@@ -72,6 +76,21 @@ def test_compute_goes_where_curves_say_that_it_gains(bandit):
     assert min(curriculum.shares().values()) >= 0.02 - 1e-9
 
 
+@pytest.mark.parametrize("rate", [lambda ask: 0.0, lambda ask: 1.0, lambda ask: 0.8 - 0.006 * ask])
+def test_where_curves_tell_nothing_apart_the_bandit_decides(rate):
+    curriculum, rng = made(), np.random.default_rng(0)
+    for ask in range(50):
+        draws = curriculum.ask(24, group_size=4)
+        told = [(rng.random(4) < rate(ask)) * 1.0 for _ in draws]
+        curriculum.tell(
+            [GroupOutcome(draw.ticket, got, tokens=[10] * 4) for draw, got in zip(draws, told, strict=True)]
+        )
+    found = curriculum.metrics()
+    assert found["plan/environments"] == 3
+    assert found["plan/trust"] == 0
+    assert max(curriculum.shares().values()) - min(curriculum.shares().values()) < 0.05
+
+
 def test_until_there_are_points_the_bandit_decides():
     curriculum, other = made(), Curriculum(PromptPool(NAMES), {"curriculum": {"bandit": {"type": "equal"}}}, seed=3)
     few = (LEAST_POINTS - 1) * WIDTH // 8
@@ -90,11 +109,111 @@ def test_floors_and_caps_hold():
     assert shares["never"] >= 0.2 - 1e-6
 
 
-def test_dear_environments_get_their_share_of_compute_not_of_draws():
-    groups = {"codes": np.repeat([0, 1], 600), "dear": np.repeat([30.0, 10.0], 600)}
-    curves = SuccessCurves(2)
-    curves.observe(groups["codes"], np.zeros(1200), np.ones(1200), groups["dear"], np.full(1200, 4.0))
-    assert curves.spent_E2.tolist() == [[18_000, 2400], [6000, 2400]]
+BASE = np.array([0.3, 0.5, 0.2])
+PRICES = np.array([30.0, 10.0, 10.0])
+TOPS = np.array([0.9, 0.8, 0.5])
+
+
+def groups(rng: np.random.Generator, spent: np.ndarray, count: int = 96) -> Scored:
+    """Groups of 4 of three environments that rise with the tokens spent; `value` is not what is corrected."""
+    codes = rng.integers(3, size=count)
+    truth = sigmoid(spent[codes], TOPS[codes], 2.0, 100 * np.array([60, 90, 20])[codes], 0.1)
+    results = (rng.random((count, 4)) < truth[:, None]) * 1.0
+    np.add.at(spent, codes, 4 * PRICES[codes])
+    some = dict.fromkeys(("rows_K",), np.arange(count)) | dict.fromkeys(("members_K", "counted_K"), np.full(count, 4))
+    yes = dict.fromkeys(("drawn_K", "first_K", "mixed_K", "kept_K"), np.ones(count, dtype=np.bool_))
+    means = results.mean(axis=1)
+    return Scored(
+        codes_K=codes, results_KG=results, passed_K=results.sum(axis=1), value_K=np.zeros(count), corrected_K=means,
+        weight_K=np.ones(count), share_K=np.full(count, 1 / 3), tokens_K=4 * PRICES[codes], **some, **yes,
+    )  # fmt: skip
+
+
+def planned(monkeypatch, **config) -> tuple[Plan, dict[str, list], list[Allocation]]:
+    """A plan of known costs, after some; what the last fits and the last split were asked for, and all splits."""
+    asked: dict[str, list] = {"fits": [], "splits": []}
+    made: list[Allocation] = []
+
+    def fitted(*given, **named):
+        asked["fits"].append((given, named))
+        return fit(*given, **named)
+
+    def split(*given, **named):
+        asked["splits"].append((given, named))
+        made.append(allocate(*given, **named))
+        return made[-1]
+
+    monkeypatch.setattr("curricula.scaling.fit", fitted)
+    monkeypatch.setattr("curricula.allocation.allocate", split)
+    plan = Plan(SharesConfig(**{"from": "scaling", "every": 5} | config), BASE, np.full(3, 0.02), np.ones(3), 3)
+    rng, spent = np.random.default_rng(0), np.zeros(3)
+    for _ in range(16):
+        plan.tick()
+        plan.observe(groups(rng, spent), True, ["a", "b", "c"])
+    assert plan.planned_E.all()
+    assert plan.trust > 0
+    return plan, asked, made
+
+
+def test_dear_environments_get_their_share_of_compute_not_of_draws(monkeypatch):
+    plan, _, made = planned(monkeypatch)
+    targets, trusts = np.zeros(3), 0.0
+    for number, split in enumerate(made):
+        draws = np.array(list(split.shares.values())) / PRICES
+        mine, old = (1.0, 0.0) if number == 0 else (0.5 * split.trust, 0.5 * trusts)
+        targets = (mine * draws / draws.sum() + old * targets) / max(mine + old, 1e-300) if mine + old else targets
+        trusts = split.trust if number == 0 else mine + old
+    assert len(made) >= 2
+    assert plan.target_E == pytest.approx(targets, abs=1e-9)
+    assert plan.trust == pytest.approx(trusts)
+    # Between what the bandit would and what the plan would, on all that is planned.
+    bandit = np.array([0.2, 0.2, 0.6])
+    assert plan.mix(bandit) == pytest.approx(trusts * targets + (1 - trusts) * bandit)
+
+
+def test_a_split_is_asked_for_what_the_mix_says(monkeypatch):
+    plan, asked, _ = planned(monkeypatch, horizon=2.5)
+    ((_, budget), named) = asked["splits"][-1]
+    at_the_time = sum(named["spent"].values())
+    assert budget == pytest.approx(2.5 * at_the_time)
+    assert named["spent"]["0"] / named["spent"]["1"] == pytest.approx(3, rel=0.3)
+    assert list(named["weights"].values()) == BASE.tolist()
+    assert list(named["floor"].values()) == [0.02] * 3
+    assert plan.whole["compute"] == budget
+
+
+def test_a_plan_may_count_rollouts(monkeypatch):
+    plan, asked, made = planned(monkeypatch, axis="rollouts")
+    (_, named) = asked["splits"][-1]
+    assert named["spent"]["0"] / named["spent"]["1"] == pytest.approx(1, rel=0.2)
+    (compute, _), _ = asked["fits"][-3]
+    assert compute[-1] < named["spent"]["0"] < 600 * 4
+    if len(made) == 1:
+        assert plan.target_E == pytest.approx(list(made[0].shares.values()))
+
+
+def test_points_are_of_corrected_success_and_as_sure_as_they_are(monkeypatch):
+    _, asked, _ = planned(monkeypatch)
+    for code, ((compute, score), named) in enumerate(asked["fits"][-3:]):
+        truth = sigmoid(compute, TOPS[code], 2.0, 100 * [60, 90, 20][code], 0.1)
+        assert 0.5 < np.std((score - truth) / named["noise"]) < 1.6
+        assert named["noise"].shape == score.shape
+        # Of bins of about 16 groups of 4.
+        assert 0.02 < np.median(named["noise"]) < 0.09
+        assert score[-1] > 0.2
+
+
+def test_one_rare_draw_is_not_all_of_its_bin():
+    rng = np.random.default_rng(0)
+    rare = SuccessCurves(1)
+    count = 32 * WIDTH
+    # Half of the prompts are never solved and drawn one time in fifty: weights of 25 there and of .51 elsewhere.
+    hard = rng.random(count) < 0.02
+    values, weights = np.where(hard, 0.0, (rng.random(count) < 0.6) * 1.0), np.where(hard, 25.0, 0.51)
+    rare.observe(np.zeros(count, dtype=np.int64), values, weights, np.ones(count), np.ones(count))
+    points = rare.points(0, "tokens")
+    assert len(points.score) >= 16
+    assert np.abs(points.score - 0.6).mean() < 0.15
 
 
 @pytest.mark.parametrize("method", ["expected", "thompson"])

@@ -123,4 +123,10 @@ def _show(fits: Sequence[Fitted], plan: Allocation) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if plan.budget > 0 and plan.trust < 1:
+        console.print(
+            f"note: what the best split gains over an even one is not clear: {plan.trust:.0%} of the way to it is gone",
+            highlight=False,
+            soft_wrap=True,
+        )
     report.show_notes(console, fits)
