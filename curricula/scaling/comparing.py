@@ -16,6 +16,8 @@ from curricula.scaling.refits import refit
 
 # Asymptotes within this are the same to the paper: ±.02 is what three of its runs of one recipe differed by.
 WITHIN = 0.02
+# Of that as two standard deviations.
+RUN_SPREAD = 0.01
 # The default target is forecast at so many times the furthest point.
 AHEAD = 4.0
 
@@ -32,7 +34,8 @@ class Comparison:
         asymptotes: of the fits.
         exponents: of the fits; where the rule went by them, of the refits with `shared` as asymptote.
         shared: the mean asymptote of the refits; NaN where there were none.
-        higher: the probability that each has the higher ceiling, given that both have one.
+        higher: the probability that each recipe has the higher ceiling, given that both have one.
+        run_spread: standard deviation of a recipe's ceiling between runs that this takes in.
         bounded: the probability that they have, of each.
         sigmoid: the probability that the law of each is the sigmoid.
         target: a score.
@@ -48,6 +51,7 @@ class Comparison:
     exponents: tuple[float, float]
     shared: float
     higher: tuple[float, float]
+    run_spread: float
     bounded: tuple[float, float]
     sigmoid: tuple[float, float]
     target: float
@@ -61,24 +65,40 @@ class Comparison:
         return cast("dict[str, Any]", _plain(asdict(self)))
 
 
-def compare(fit_a: ScalingFit, fit_b: ScalingFit, *, target: float | None = None, seed: int = 0) -> Comparison:
+def compare(
+    fit_a: ScalingFit,
+    fit_b: ScalingFit,
+    *,
+    target: float | None = None,
+    run_spread: float = RUN_SPREAD,
+    seed: int = 0,
+) -> Comparison:
     """Compare two recipes by their fits, over the same axis of compute.
 
     The paper's rule (ScaleRL, 2510.13786): the larger asymptote wins; where they are within .02, both are refitted by
     least squares with the mean asymptote, and the larger exponent wins. It takes no account of what is not known. The
     probabilities do: they are over pairs of curves, one of each fit's posterior, drawn independently. A straight
     line goes on to 1, which is no ceiling: the probability of the higher one is given that both curves bend, and
-    `bounded` says how much that is to suppose. How reliable it is: tests/benchmarks/scaling_pairs.py.
+    `bounded` says how much that is to suppose.
+
+    Two runs of one recipe differ by more than their points tell, and it is recipes that the higher ceiling is said of:
+    each run's ceiling is taken to lie about its recipe's with the standard deviation `run_spread`. What the rule says,
+    who is first and where they cross are of these very runs. A curve that is known by its parameters is no run, and has
+    no points: its midpoint stands for its last one, where the other has none either. How reliable the probabilities
+    are: tests/benchmarks/scaling_pairs.py.
 
     Args:
         fit_a: of the one recipe, as `fit` returns it.
         fit_b: of the other.
         target: a score in (0, 1]; by default the highest that both are forecast to reach at four times the furthest
             point, the lower of the two means there.
+        run_spread: standard deviation of a recipe's ceiling between its runs, in units of the score. The default is the
+            paper's ±.02 of three runs as two of them; 0 asks about these very runs; of fits of n seeds each, give
+            1/√n of it.
         seed: of the draws.
 
     Raises:
-        CurriculaValueError: something else than two fits, or a target that is no rate.
+        CurriculaValueError: something else than two fits, a target that is no rate, or a spread below 0 or above 1.
 
     >>> fast = ScalingFit.of_parameters(0.60, 2.0, 1500, r0=0.2)
     >>> high = ScalingFit.of_parameters(0.68, 1.6, 3000, r0=0.2)
@@ -92,7 +112,10 @@ def compare(fit_a: ScalingFit, fit_b: ScalingFit, *, target: float | None = None
                 f"compare: expected two fits, as curricula.scaling.fit returns them; got {type(given).__name__}"
             )
     ends = [float(given.observed.compute.max()) for given in (fit_a, fit_b)]
-    last = max(ends)
+    measured = [given.last for given in (fit_a, fit_b) if not given.known]
+    last = max(measured or ends)
+    if isinstance(run_spread, bool) or not 0 <= run_spread <= 1:
+        raise CurriculaValueError(f"compare: expected a run_spread from 0 to 1; got {run_spread!r}")
     if target is None:
         target = float(min(given.predict(AHEAD * last)[0] for given in (fit_a, fit_b)))
     elif not 0 < target <= 1:
@@ -106,12 +129,12 @@ def compare(fit_a: ScalingFit, fit_b: ScalingFit, *, target: float | None = None
     ]
     time_a, time_b = times[0][pairs.rows_a], times[1][pairs.rows_b]
     lead, ever = balance(time_b, time_a), float((np.minimum(time_a, time_b) < np.inf).mean())
-    higher = higher_ceiling(fit_a, fit_b, seed)
+    higher = higher_ceiling(fit_a, fit_b, seed, run_spread)
     reasons: dict[str, str] = {}
     if math.isnan(higher[0]):
         reasons["no_ceiling"] = "a fit without a ceiling (a straight line) is neither higher nor lower"
     starts = [float(given.observed.positive.min()) for given in (fit_a, fit_b)]
-    if max(starts) > min(ends):
+    if len(measured) == 2 and max(starts) > min(ends):
         reasons["apart"] = (
             f"the points of one end at {min(ends):.4g}, before the other's begin at {max(starts):.4g}: "
             "is compute in the same unit?"
@@ -123,6 +146,7 @@ def compare(fit_a: ScalingFit, fit_b: ScalingFit, *, target: float | None = None
         exponents=exponents,
         shared=shared,
         higher=higher,
+        run_spread=float(run_spread),
         bounded=(fit_a.bounded, fit_b.bounded),
         sigmoid=(fit_a.sigmoid, fit_b.sigmoid),
         target=target,

@@ -19,7 +19,7 @@ class Crossing:
     """Where the one that is behind at the last point overtakes the other.
 
     Attributes:
-        after: the last point of both.
+        after: the last point of both; of two known curves, the larger midpoint.
         probability: that they cross at all after it, within a million times that compute.
         a: the probability that the first one overtakes.
         b: that the second one does.

@@ -4,6 +4,7 @@
 
 A pair is two sigmoids whose asymptotes differ by up to .1, either way, measured at the same places up to a part of a
 horizon. Exponents, midpoints and starts are drawn for each by itself and uniformly, not by the prior of the fit.
+In "runs differ" each run's asymptote lies about its recipe's, and it is asked which recipe's is higher.
 Reported for each regime and over all: of the pairs in each tenth of P, the mean P and how often it was so, with 95%
 limits (Wilson); the expected calibration error, beside the one that a method without any error has at so many pairs;
 the Brier score, beside that of the paper's rule taken as certain; and how often the rule is right.
@@ -29,7 +30,10 @@ REGIMES = {
     "clean and short": ((0.004, 0.006), (12, 20), (0.25, 0.35)),
     "noisy and long": ((0.015, 0.02), (30, 40), (0.5, 0.6)),
     "noisy and short": ((0.015, 0.02), (12, 20), (0.25, 0.35)),
+    "runs differ": ((0.004, 0.006), (30, 40), (0.5, 0.6)),
 }
+# Standard deviation of a ceiling between runs of one recipe; none in the others, where these very runs are asked about.
+BETWEEN = {"runs differ": 0.01}
 
 
 def drawn(regime: str, number: int) -> tuple[list[tuple[Floats, Floats]], bool]:
@@ -42,15 +46,16 @@ def drawn(regime: str, number: int) -> tuple[list[tuple[Floats, Floats]], bool]:
     curves: list[tuple[Floats, Floats]] = []
     for asymptote in (middle + apart / 2, middle - apart / 2):
         exponent, midpoint = rng.uniform(0.9, 2.6), HORIZON * np.exp(rng.uniform(np.log(0.08), np.log(0.5)))
-        truth = sigmoid(compute, asymptote, exponent, midpoint, rng.uniform(0.05, 0.3))
+        ceiling = asymptote + BETWEEN[regime] * rng.normal() if regime in BETWEEN else asymptote
+        truth = sigmoid(compute, ceiling, exponent, midpoint, rng.uniform(0.05, 0.3))
         curves.append((compute, np.clip(truth + noise * rng.normal(size=count), 0, 1)))
     return curves, apart > 0
 
 
-def judged(case: tuple[str, int]) -> tuple[float, float, bool]:
+def judged(case: tuple[str, int], spread: float | None = None) -> tuple[float, float, bool]:
     """P(the first is higher), what the paper's rule says of it, and whether it is."""
     (first, second), higher = drawn(*case)
-    found = compare(fit(*first), fit(*second))
+    found = compare(fit(*first), fit(*second), run_spread=BETWEEN.get(case[0], 0.0) if spread is None else spread)
     return found.higher[0], {"a": 1.0, "b": 0.0, None: 0.5}[found.winner], higher
 
 

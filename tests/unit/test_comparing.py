@@ -1,6 +1,7 @@
 """Two recipes beside one another."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +38,8 @@ def test_the_same_fit_twice_is_even(two):
 @pytest.mark.parametrize("seed", range(4))
 def test_swapped_it_says_the_same(two, seed):
     there, back = compare(*two, seed=seed), compare(*two[::-1], seed=seed)
+    bare = [compare(*order, seed=seed, run_spread=0.0).higher for order in (two, two[::-1])]
+    assert bare[0] == bare[1][::-1]
     assert there.higher == back.higher[::-1]
     assert sum(there.higher) == 1.0
     assert there.first == back.first[::-1]
@@ -56,6 +59,38 @@ def test_of_known_curves_everything_is_known():
     assert (crossing.probability, crossing.a, crossing.b) == (1.0, 0.0, 1.0)
     assert fast.predict(crossing.compute)[0] == pytest.approx(high.predict(crossing.compute)[0], abs=1e-3)
     assert crossing.interval == pytest.approx((crossing.compute, crossing.compute))
+
+
+def test_a_known_curve_has_no_last_point(two):
+    known = ScalingFit.of_parameters(0.7, 2.0, 90_000, 0.2)
+    assert (known.known, known.last, two[0].known, two[0].last) == (True, 0.0, False, 6000.0)
+    found = compare(two[0], known)
+    assert found.crossing.after == 6000.0
+    assert not found.reasons
+    assert compare(known, ScalingFit.of_parameters(0.6, 2.0, 10, 0.2)).reasons == {}
+
+
+def test_runs_of_one_recipe_differ(two):
+    these, default, wide = (compare(*two, run_spread=spread).higher[1] for spread in (0.0, 0.01, 0.1))
+    assert compare(*two).higher[1] == default
+    assert compare(*two).run_spread == 0.01
+    assert 0.5 < wide < default < these
+
+    def chance(a: ScalingFit, b: ScalingFit, spread: float) -> float:
+        return (1 + math.erf((a.asymptote - b.asymptote) / spread / 2**0.5)) / 2
+
+    a, b = (replace(ScalingFit.of_parameters(top, 2.0, 1500, 0.2), method="grid") for top in (0.62, 0.6))
+    assert compare(a, b, run_spread=0.0).higher == (1.0, 0.0)
+    assert compare(a, b, run_spread=0.02).higher[0] == pytest.approx(chance(a, b, 0.02 * 2**0.5), abs=1e-9)
+    # One that is known is no run.
+    known = ScalingFit.of_parameters(0.6, 2.0, 1500, 0.2)
+    assert compare(a, known, run_spread=0.02).higher[0] == pytest.approx(chance(a, known, 0.02), abs=1e-9)
+
+
+@pytest.mark.parametrize("spread", [-0.01, 1.5, float("nan"), True])
+def test_a_spread_that_is_none_is_refused(two, spread):
+    with pytest.raises(CurriculaValueError, match="expected a run_spread from 0 to 1; got"):
+        compare(*two, run_spread=spread)
 
 
 def test_a_target_that_none_gets_to_is_won_by_nobody():

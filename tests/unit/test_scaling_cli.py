@@ -118,6 +118,23 @@ def test_other_methods_print_what_they_have(csv: str, method: str) -> None:
     assert ("ceiling A" in printed) == (method != "log_linear")
 
 
+def test_how_far_runs_of_a_recipe_differ_is_asked(csv: str) -> None:
+    def said(*options: str) -> tuple[float, float]:
+        (pair,) = json.loads(call("scaling", "compare", csv, "--json", *options))["pairs"]
+        return pair["run_spread"], max(pair["higher"])
+
+    default, these, wide = said(), said("--run-spread", "0"), said("--run-spread", "0.2")
+    assert (default[0], these[0], wide[0]) == (0.01, 0.0, 0.2)
+    assert 0.5 < wide[1] < default[1] <= these[1]
+
+
+def test_a_split_that_is_not_clear_says_so(tmp_path: Path) -> None:
+    rows = [f"{step},{0.3 + 0.001 * (step % 3)},{name}" for name in "ab" for step in range(1, 12)]
+    (tmp_path / "flat.csv").write_text("\n".join(["compute,score,recipe", *rows]))
+    printed = call("scaling", "allocate", str(tmp_path / "flat.csv"), "--budget", "10")
+    assert "is not clear: 0% of the way to it is gone" in printed
+
+
 def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> None:
     printed = call("scaling", "compare", csv, "--target", "0.5", "--plot", str(tmp_path / "p.svg"))
     assert "by the paper's rule: high (the higher ceiling)" in printed

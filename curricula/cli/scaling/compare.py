@@ -15,6 +15,7 @@ from curricula.cli.scaling.series import Scale, read_series
 from curricula.cli.scaling.sources import Asked
 from curricula.errors import CurriculaValueError
 from curricula.scaling import Comparison, compare
+from curricula.scaling.comparing import RUN_SPREAD
 from curricula.versions import require
 
 Pair = tuple[Fitted, Fitted, Comparison]
@@ -26,6 +27,13 @@ def command(
     target: Annotated[
         float | None,
         typer.Option(help="A score to get to.", show_default="what all are expected to reach at four times the data"),
+    ] = None,
+    run_spread: Annotated[
+        float | None,
+        typer.Option(
+            help="Standard deviation of a recipe's ceiling between runs, as scores are; 0 asks about these very runs.",
+            show_default=f"{RUN_SPREAD}, or {100 * RUN_SPREAD:g} with --percent",
+        ),
     ] = None,
     against: Annotated[
         str | None, typer.Option(help="The curve to compare the others with.", show_default="all pairs")
@@ -68,9 +76,13 @@ def command(
         )
     # A target is a score: a percentage where scores are.
     goal = target / 100 if target is not None and percent else target
+    between = RUN_SPREAD if run_spread is None else run_spread / 100 if percent else run_spread
+    if not 0 <= between <= 1:
+        most = 100 if percent else 1
+        raise CurriculaValueError(f"--run-spread: expected a number from 0 to {most}; got {run_spread:g}")
     fits = fit_all(found, method=method, r0=r0, skip=skip, percent=percent)
     pairs: list[Pair] = [
-        (a, b, compare(a.fit, b.fit, target=goal))
+        (a, b, compare(a.fit, b.fit, target=goal, run_spread=between))
         for a, b in combinations(fits, 2)
         if against is None or against in (a.label, b.label)
     ]
