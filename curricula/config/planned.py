@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from curricula.config.section import Section
+from curricula.config.section import Section, problem, shown
 
 
 class Planned(Section):
@@ -21,6 +21,14 @@ class Planned(Section):
     every: Annotated[int, Field(ge=1, le=1_000_000)] = 20
     horizon: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
     method: Literal["expected", "thompson"] = "expected"
+
+    @model_validator(mode="after")
+    def _read(self) -> "Planned":
+        if not self.planned:
+            for name, info in Planned.model_fields.items():
+                if (value := getattr(self, name)) != info.default:
+                    raise problem(f"{name} with from: scaling only", shown(value), "add from: scaling, or remove it")
+        return self
 
     @property
     def planned(self) -> bool:

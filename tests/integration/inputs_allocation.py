@@ -33,6 +33,11 @@ def saturated(_: Path) -> None:
     assert allocate(KNOWN, 10, spent=dict.fromkeys(KNOWN, 1e12)).shares == {"young": 0.5, "old": 0.5}
 
 
+def solved(_: Path) -> None:
+    done = {name: fit(np.linspace(1, 9, 9), np.ones(9), seed=seed) for seed, name in enumerate(KNOWN)}
+    assert allocate(done, 10).shares == {"young": 0.5, "old": 0.5}
+
+
 def alone(_: Path) -> None:
     assert allocate({"young": KNOWN["young"]}, 10, weights={"young": 0}).shares == {"young": 1.0}
 
@@ -41,8 +46,10 @@ CASES = {
     "compare-line": line,
     "compare-no-fit": against({"asymptote": 0.6}),
     "compare-target": against(target=60),
+    "compare-spread": against(run_spread=2),
     "allocate-nothing": nothing,
     "allocate-saturated": saturated,
+    "allocate-solved": solved,
     "allocate-alone": alone,
     "allocate-no-fits": split(fits={}),
     "allocate-no-fit": split(fits={"young": 0.7}),

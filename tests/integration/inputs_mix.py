@@ -15,6 +15,7 @@ TEXTS = {
     "mix-bandit-key": "curriculum: {bandit: {type: exp3s, window: 9}}",
     "mix-unknown-shares": "curriculum: {shares: {from: scalling}}",
     "mix-horizon": "curriculum: {shares: {from: scaling, horizon: 0}}",
+    "mix-shares-unread": "curriculum: {shares: {horizon: 2}}",
     "mix-unknown-filter": "curriculum: {filters: [{type: overlon}]}",
     "mix-filter-percent": "curriculum: {filters: [{type: pass_rate_cap, above: 90}]}",
     "mix-filter-shut-out": "curriculum: {filters: [{type: pass_rate_cap, review: 0}]}",

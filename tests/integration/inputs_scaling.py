@@ -10,6 +10,10 @@ from curricula import Curriculum, GroupOutcome, PromptPool, open_log
 
 GOOD = "compute,score\n" + "".join(f"{100 * n},{0.2 + 0.03 * n}\n" for n in range(1, 13))
 
+TWO_CURVES = "compute,score,recipe\n" + "".join(
+    f"{100 * n},{0.2 + 0.03 * n},{name}\n" for name in "ab" for n in range(1, 13)
+)
+
 
 def read(
     content: str | bytes | None, *options: str, name: str = "c.csv", command: str = "fit"
@@ -109,6 +113,7 @@ CASES = {
     "scaling-plot": read(GOOD, "--plot", "picture.jpeg"),
     "scaling-plot-folder": read(GOOD, "--plot", "none/picture.png"),
     "scaling-one-recipe": read(GOOD, command="compare"),
+    "scaling-run-spread": read(TWO_CURVES, "--run-spread", "-1", command="compare"),
     "scaling-budget": read(GOOD, "--budget", "much", command="allocate"),
     "scaling-weight": read(GOOD, "--budget", "10", "--weight", "maths=2", command="allocate"),
     "scaling-design-nothing": design("--spacing", "100"),
