@@ -72,6 +72,8 @@ def fit(
     """
     if method not in get_args(Method):
         raise CurriculaValueError(f"fit: expected method as one of {', '.join(get_args(Method))}; got {method!r}")
+    if not isinstance(seed, int | np.integer) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise CurriculaValueError(f"fit: expected seed as a whole number of 0 or more; got {seed!r}")
     observed, start = skip_early(observe(compute, score, noise=noise, r0=r0), skip)
     if method == "bayes":
         return _bayes(observed, start, seed)

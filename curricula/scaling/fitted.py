@@ -10,7 +10,7 @@ import numpy.typing as npt
 from curricula.errors import CurriculaValueError
 from curricula.scaling.curves import Curves, Family, PowerLaws, Sigmoids, quantiles
 from curricula.scaling.laws import Floats
-from curricula.scaling.observations import Observations
+from curricula.scaling.observations import Observations, number, numbers
 
 LEVEL = 0.9
 PARAMETERS = ("asymptote", "exponent", "midpoint", "r0")
@@ -102,7 +102,7 @@ class ScalingFit:
         Returns:
             mean, low, high: of the shape of `compute`.
         """
-        points = np.asarray(compute, float)
+        points = numbers("predict", "compute", compute)
         if points.ndim > 1 or not np.isfinite(points).all() or (points < 0).any():
             raise CurriculaValueError(f"predict: expected compute as finite numbers of 0 or more; got {compute!r:.80}")
         flat = np.atleast_1d(points)
@@ -114,8 +114,8 @@ class ScalingFit:
 
     def sample(self, n: int, *, seed: int = 0) -> Curves:
         """`n` curves of equal weight from the posterior; call the result with compute (m,) for scores (m, n)."""
-        if n < 1:
-            raise CurriculaValueError(f"sample: expected 1 curve or more; got {n}")
+        if not isinstance(n, int | np.integer) or n < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise CurriculaValueError(f"sample: expected 1 curve or more; got {n!r}")
         return self.curves.sample(n, np.random.default_rng([seed, 5]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,13 +157,21 @@ class ScalingFit:
         >>> float(fit.predict(2542)[0].round(3))
         0.405
         """
+        given = dict(zip(PARAMETERS, (asymptote, exponent, midpoint, r0), strict=True))
+        for name, value in given.items():
+            rate = name in ("asymptote", "r0")
+            found = number("of_parameters", name, value)
+            if not (0 <= found <= 1 if rate else 0 < found < np.inf):
+                raise CurriculaValueError(
+                    f"of_parameters: expected {name} {'in [0, 1]' if rate else 'above 0'}; got {value!r}"
+                )
         one = Sigmoids(*(np.array([value], float) for value in (1.0, asymptote, exponent, midpoint, r0)))
         nothing = Observations(np.array([float(midpoint)]), one.at(np.array([midpoint]))[0], None, np.zeros(1, int))
         return cls("known", nothing, Curves([one], [1.0]), best=one, noise=0.0)
 
 
 def _tails(level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
+    if not 0 < number("a band", "level", level) < 1:
         raise CurriculaValueError(f"expected a level between 0 and 1; got {level!r}")
     return (1 - level) / 2, (1 + level) / 2
 

@@ -1,11 +1,12 @@
 """What was measured: scores against compute, put in order and refused where they cannot be rates."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from curricula.errors import CurriculaValueError
+from curricula.errors import CurriculaValueError, described
 from curricula.scaling.laws import Floats
 
 # Corrected rates may leave [0, 1] by a little; percentages and rewards by more.
@@ -66,12 +67,13 @@ def evaluation_noise(score: npt.ArrayLike, prompts: int, samples: int = 1) -> Fl
     >>> evaluation_noise([0.48, 0.52], prompts=1000, samples=16).round(5).tolist()
     [0.00395, 0.00395]
     """
-    if prompts < 1 or samples < 1:
+    counts: tuple[Any, ...] = prompts, samples
+    if not all(isinstance(count, int | np.integer) and count >= 1 for count in counts):
         raise CurriculaValueError(
-            f"evaluation_noise: expected 1 or more prompts and samples; got {prompts} prompts and {samples} samples"
+            f"evaluation_noise: expected whole numbers of 1 or more as prompts and samples; got {prompts!r}, {samples!r}"
         )
     trials = prompts * samples
-    rates = np.clip(np.asarray(score, float), 0, 1)
+    rates = np.clip(numbers("evaluation_noise", "score", score), 0, 1)
     # Of neighbours: a rate that is low by chance would count as precise, and pull a fit down.
     rate = (_neighbours(rates) * trials + 0.5) / (trials + 1)
     return np.sqrt(rate * (1 - rate) / trials)
@@ -111,14 +113,14 @@ def observe(
         CurriculaValueError: lengths that differ, nothing to fit, compute below 0 or not finite, scores that are no
             rates, noise below 0.
     """
-    x, y, error = _numbers("compute", compute), _numbers("score", score), None
+    x, y, error = numbers("fit", "compute", compute), numbers("fit", "score", score), None
     if y.ndim > 2 or x.ndim > 2 or x.shape[-1:] != y.shape[-1:] or (x.ndim == 2 and x.shape != y.shape) or y.ndim == 0:
         raise CurriculaValueError(
             "fit: expected compute (n,) and score (n,), or score (seeds, n) with compute of the same shape or (n,); "
             f"got compute {x.shape} and score {y.shape}"
         )
     if noise is not None:
-        error = _numbers("noise", noise)
+        error = numbers("fit", "noise", noise)
         if error.ndim and error.shape not in (y.shape, y.shape[-1:]):
             raise CurriculaValueError(
                 f"fit: expected noise as one number or of shape {y.shape} as score; got {error.shape}"
@@ -133,6 +135,7 @@ def observe(
         notes.append(f"{missing.sum()} of {len(y)} scores are NaN and were left out")
         x, y, series = x[~missing], y[~missing], series[~missing]
         error = None if error is None else error[~missing]
+    r0 = None if r0 is None else number("fit", "r0", r0)
     _check(x, y, error, r0)
     if r0 is not None and (x == 0).any():
         notes.append(f"{(x == 0).sum()} scores at no compute were left out: r0 is given")
@@ -143,16 +146,36 @@ def observe(
     order = np.lexsort((x, series))
     if error is not None:
         error = np.maximum(error[order], LEAST_NOISE)
-    found = Observations(x[order], y[order], error, series[order], None if r0 is None else float(r0))
+    found = Observations(x[order], y[order], error, series[order], r0)
     found = _averaged(found, notes)
     return replace(found, notes=tuple(notes))
 
 
-def _numbers(name: str, values: npt.ArrayLike) -> Floats:
+def numbers(where: str, name: str, values: npt.ArrayLike) -> Floats:
+    """An array of floats; what is masked is NaN.
+
+    Raises:
+        CurriculaValueError: no numbers: text, dates, complex ones, what does not convert.
+    """
+    given: Any = values
     try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise CurriculaValueError(f"fit: expected numbers as {name}; got {values!r:.80} ({error})") from None
+        if isinstance(given, np.ma.MaskedArray):
+            given = np.ma.filled(given.astype(float), np.nan)
+        found: npt.NDArray[Any] = np.asarray(given)
+        if found.dtype.kind not in "cmMV":
+            return found.astype(float)
+        reason = f"they are {found.dtype}"
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        reason = described(error)
+    raise CurriculaValueError(f"{where}: expected numbers as {name}; got {str(given)[:60]!r} ({reason})")
+
+
+def number(where: str, name: str, value: float) -> float:
+    """One float, as `numbers`."""
+    found = numbers(where, name, value)
+    if found.ndim:
+        raise CurriculaValueError(f"{where}: expected one number as {name}; got {found.size}")
+    return float(found)
 
 
 def _check(x: Floats, y: Floats, error: Floats | None, r0: float | None) -> None:
@@ -161,7 +184,7 @@ def _check(x: Floats, y: Floats, error: Floats | None, r0: float | None) -> None
         raise CurriculaValueError(f"fit: expected compute as finite numbers of 0 or more; got {worst:g}")
     if not (x > 0).any():
         raise CurriculaValueError(f"fit: expected a score that is a number at a compute above 0; got none of {len(y)}")
-    for name, values in (("score", y), ("r0", np.atleast_1d(np.nan if r0 is None else float(r0)))):
+    for name, values in (("score", y), ("r0", np.atleast_1d(np.nan if r0 is None else r0))):
         if name == "r0" and r0 is None:
             continue
         if not np.isfinite(values).all() or values.min() < -SLACK or values.max() > 1 + SLACK:

@@ -39,7 +39,7 @@ def skip_early(observed: Observations, skip: str | float | None) -> tuple[Observ
     if skip == "auto":
         start = _start(observed)
     else:
-        if isinstance(skip, (str, bool)) or not np.isfinite(skip) or skip < 0:
+        if not isinstance(skip, int | float | np.number) or isinstance(skip, bool) or not 0 <= skip < np.inf:
             raise CurriculaValueError(
                 f'fit: expected skip as "auto", None, or the compute below which points are left out; got {skip!r}'
             )

@@ -16,6 +16,9 @@ DENSE = np.linspace(500, 6000, 100)
 TRUTH = sigmoid(COMPUTE, 0.6, 1.8, 2500, 0.2)
 
 
+KNOWN = ScalingFit.of_parameters(0.6, 1.8, 2500)
+
+
 def noisy(size=0.006, seed=0, truth=TRUTH):
     return truth + np.random.default_rng(seed).normal(0, size, len(truth))
 
@@ -217,6 +220,36 @@ class TestRefuses:
         with pytest.raises(CurriculaValueError, match=message) as caught:
             fit(*arguments, **options)
         assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda: fit([10**400], [0.5]),
+            lambda: fit(COMPUTE, TRUTH + 1j),
+            lambda: fit(COMPUTE.astype("datetime64[s]"), TRUTH),
+            lambda: fit(COMPUTE, TRUTH, r0="x"),
+            lambda: fit(COMPUTE, TRUTH, r0=[0.2]),
+            lambda: fit(COMPUTE, TRUTH, skip=[1]),
+            lambda: fit(COMPUTE, TRUTH, seed=-1),
+            lambda: fit(COMPUTE, TRUTH, seed="a"),
+            lambda: KNOWN.predict("x"),
+            lambda: KNOWN.predict(10**400),
+            lambda: KNOWN.predict(1, level="x"),
+            lambda: KNOWN.sample("x"),
+            lambda: evaluation_noise(0.5, None),
+            lambda: ScalingFit.of_parameters(2, 1, 10),
+            lambda: ScalingFit.of_parameters(0.5, 1, 0),
+            lambda: ScalingFit.of_parameters(0.5, -1, 10),
+        ],
+    )
+    def test_what_is_no_number_in_one_line_too(self, ask):
+        with pytest.raises(CurriculaValueError, match="expected") as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+
+    def test_what_is_masked_was_not_measured(self):
+        masked = np.ma.masked_array(np.where(np.arange(25) == 3, 99, TRUTH), np.arange(25) == 3)
+        assert "1 of 25 scores are NaN" in fit(COMPUTE, masked).notes[0]
 
     def test_questions_that_have_no_answer(self):
         found = fit(COMPUTE, TRUTH)
