@@ -49,12 +49,21 @@ def stretches(sums_BEF: Floats, shares_E: Floats) -> Codes | None:
 
 
 def means_of(sums_BF: Floats) -> tuple[Floats, Floats]:
-    """Scores (B,) of stretches of one environment, and their standard errors."""
+    """Scores (B,) of stretches of one environment, and their standard errors.
+
+    The variance of y is that within stretches; of all of them together where they have little more than a group each,
+    and a rate's largest where even those are too few.
+    """
     w, ww = sums_BF[:, _W], sums_BF[:, _WW]
     mean = sums_BF[:, _WY] / w
     effective = float((w**2 / ww).sum())
-    within = float((sums_BF[:, _WYY] - sums_BF[:, _WY] * mean).sum() / w.sum())
-    variance = max(within, 1e-6) * effective / (effective - len(w))
+    if effective >= 2 * len(w):
+        within = float((sums_BF[:, _WYY] - sums_BF[:, _WY] * mean).sum() / w.sum())
+        variance = max(within, 1e-6) * effective / (effective - len(w))
+    else:
+        effective = float(w.sum() ** 2 / ww.sum())
+        about = float(sums_BF[:, _WYY].sum() / w.sum() - (sums_BF[:, _WY].sum() / w.sum()) ** 2)
+        variance = max(about, 1e-6) * effective / (effective - 1) if effective >= 2 else 0.25
     return np.clip(mean, 0.0, 1.0), np.sqrt(variance * ww) / w
 
 

@@ -10,6 +10,7 @@ import pytest
 from inputs_cli import call
 
 from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool, open_log, read_log, warm_start
+from curricula.bandits.success_curves import means_of
 from curricula.cli.scaling.sources import Asked, read_source
 from curricula.log.curve import AXES, SCORES, read_curve
 from curricula.simulation import CurriculumRule, World, named_law, simulate
@@ -254,3 +255,18 @@ def test_a_log_and_a_plan_have_one_rule(tmp_path: Path) -> None:
         y = table["belief_pool"].to_numpy() + rates - table["belief_mean"].to_numpy()
         weighed = curves.bins_EBF[code, :, 3:].sum(axis=0)
         np.testing.assert_allclose(weighed, [w.sum(), w @ y, w @ y**2, w @ w], rtol=1e-4)
+
+
+def test_one_group_of_an_environment_is_not_taken_for_certain(tmp_path: Path) -> None:
+    made = Curriculum(PromptPool(["sums"] * 30 + ["rare"], keys=[f"k{row}" for row in range(31)]), {}, seed=5)
+    open_log(made, tmp_path)
+    play(made, np.random.default_rng(0), 6)
+    made.log.close()  # type: ignore[union-attr]
+    curve = read_curve(tmp_path)
+    assert all(0.005 < error < 0.5 for error in last(curve)["noise_corrected"])
+    few = np.array([[1.0, 0, 0, 1, 0.3, 0.09, 1]])
+    for bins in (few, np.repeat(few, 3, axis=0)):
+        score, noise = means_of(bins)
+        assert score == pytest.approx(0.3)
+        assert (noise > 0).all()
+    assert means_of(few)[1] == pytest.approx(0.5)
