@@ -15,6 +15,15 @@ def test_the_probability_of_a_higher_ceiling_is_reliable():
     assert found["brier"] < 0.2 < found["brier_rule"]
 
 
+@pytest.mark.slow
+def test_it_is_reliable_of_recipes_whose_runs_differ():
+    found = scaling_pairs.run(300, ["runs differ"])["runs differ"]
+    assert found["calibration_error"] < max(0.05, found["calibration_error_by_chance"][1])
+    sure = [tenth for tenth in found["tenths"] if not 0.1 < tenth["said"] < 0.9]
+    assert sum(tenth["pairs"] for tenth in sure) > 60
+    assert all(tenth["limits"][0] <= tenth["said"] <= tenth["limits"][1] for tenth in sure)
+
+
 def test_its_figures_are_right():
     said = np.repeat([0.25, 0.75], 100)
     so = np.repeat([1.0, 0.0, 1.0, 0.0], [25, 75, 75, 25])
