@@ -56,39 +56,43 @@ class Observations:
         )
 
 
-def evaluation_noise(score: npt.ArrayLike, prompts: int, samples: int = 1) -> Floats:
+def evaluation_noise(score: npt.ArrayLike, prompts: npt.ArrayLike, samples: npt.ArrayLike = 1) -> Floats:
     """Standard error of a mean over prompts × samples, at its most: as if every prompt had the same pass rate.
+
+    The rate is that of neighbours: one that is low by chance would count as precise, and pull a fit down.
 
     Args:
         score: (n,) or (seeds, n), rates in the order of compute.
-        prompts: how many prompts an evaluation has.
-        samples: how many rollouts of each.
+        prompts: how many prompts an evaluation has: a whole number, or one for each score.
+        samples: how many rollouts of each, likewise.
 
     >>> evaluation_noise([0.48, 0.52], prompts=1000, samples=16).round(5).tolist()
     [0.00395, 0.00395]
     """
-    counts: tuple[Any, ...] = prompts, samples
-    if not all(isinstance(count, int | np.integer) and count >= 1 for count in counts):
-        raise CurriculaValueError(
-            f"evaluation_noise: expected whole numbers of 1 or more as prompts and samples; got {prompts!r}, {samples!r}"
-        )
-    trials = prompts * samples
+    trials = _count("prompts", prompts) * _count("samples", samples)
     rates = np.clip(numbers("evaluation_noise", "score", score), 0, 1)
-    # Of neighbours: a rate that is low by chance would count as precise, and pull a fit down.
     rate = (_neighbours(rates) * trials + 0.5) / (trials + 1)
     return np.sqrt(rate * (1 - rate) / trials)
 
 
+def _count(name: str, value: npt.ArrayLike) -> Floats:
+    found = numbers("evaluation_noise", name, value)
+    if not (np.isfinite(found) & (found >= 1) & (found == np.floor(found))).all():
+        raise CurriculaValueError(f"evaluation_noise: expected {name} as whole numbers of 1 or more; got {value!r:.60}")
+    return found
+
+
 def _neighbours(rates: Floats) -> Floats:
-    """Means over up to `NEIGHBOURS` scores about each, along the last axis and over seeds."""
-    if rates.ndim == 0:
+    """Means over up to `NEIGHBOURS` scores about each, along the last axis and over seeds; NaN is none."""
+    if not rates.size or not rates.ndim:
         return rates
-    line = rates if rates.ndim == 1 else np.nanmean(rates, axis=0)
-    known = ~np.isnan(line)
-    window = np.ones(min(NEIGHBOURS, 2 * len(line) - 1))
-    total = np.convolve(np.where(known, line, 0), window, "same")[: len(line)]
-    count = np.convolve(known.astype(float), window, "same")[: len(line)]
-    return np.broadcast_to(np.where(count > 0, total / np.maximum(count, 1), np.nan), rates.shape)
+    known, filled = ~np.isnan(rates), np.nan_to_num(rates)
+    if rates.ndim > 1:
+        known, filled = known.sum(axis=0), filled.sum(axis=0)
+    window, reach, size = np.ones(NEIGHBOURS), NEIGHBOURS // 2, len(filled)
+    total = np.convolve(filled, window)[reach : reach + size]
+    count = np.convolve(known.astype(float), window)[reach : reach + size]
+    return np.broadcast_to(total / np.maximum(count, 1), rates.shape)
 
 
 def observe(
@@ -159,8 +163,8 @@ def numbers(where: str, name: str, values: npt.ArrayLike) -> Floats:
     """
     given: Any = values
     try:
-        if isinstance(given, np.ma.MaskedArray):
-            given = np.ma.filled(given.astype(float), np.nan)
+        if isinstance(values, np.ma.MaskedArray):  # pyright: ignore[reportUnknownMemberType]
+            given = given.astype(float).filled(np.nan)
         found: npt.NDArray[Any] = np.asarray(given)
         if found.dtype.kind not in "cmMV":
             return found.astype(float)

@@ -1,6 +1,7 @@
 """From columns to curves: one for each recipe, its seeds in rows, scores as rates."""
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,10 +90,10 @@ def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Se
     axis, measure = axis_of(table, asked.compute or table.compute), asked.score or table.score
     compute = _numbers(table, axis, "--compute", missing=bool(table.noise))
     score = _rates(table, _numbers(table, measure, "--score", missing=True, percent=scale.percent), measure, scale)
-    noise, notes = _noise(table, measure, score, scale)
+    noise, trials, notes = _noise(table, measure, scale)
     notes = (*table.notes, *notes)
     by, seed = asked.by or table.by, asked.seed or table.seed
-    names = [_text(value) for value in table.column(by, "--by")] if by else [table.name] * len(compute)
+    names = _names(table, by) if by else [table.name] * len(compute)
     seeds = [_text(value) for value in table.column(seed, "--seed")] if seed else [""] * len(compute)
     known = ~np.isnan(compute) & ~np.isnan(score)
     if not known.any():
@@ -103,6 +104,8 @@ def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Se
     left_out = len(known) - int(known.sum())
     if left_out:
         notes = (*notes, f"{left_out} of {len(known)} rows have no score, or no compute, and were left out")
+    if scale.percent and 0 < float(np.nanmax(score)) < 0.01:
+        notes = (*notes, f"no score is above {100 * np.nanmax(score):.2g}%: leave out --percent if they are rates")
     found: list[Series] = []
     for name in dict.fromkeys(names):
         mine = np.array([other == name for other in names]) & known
@@ -111,14 +114,18 @@ def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Se
         label = name if alone or by is None else f"{table.name}: {name}"
         parts = [mine & np.array([other == one for other in seeds]) for one in dict.fromkeys(seeds)]
         rows = [np.flatnonzero(part)[np.argsort(compute[part], kind="stable")] for part in parts if part.any()]
+        scores = _stacked(score, rows, math.nan)
+        errors = None if noise is None else _stacked(noise, rows, None)
+        if trials is not None:
+            errors = evaluation_noise(scores, _stacked(trials, rows, None))
         found.append(
             Series(
-                label,
+                _readable(label),
                 axis,
                 measure,
                 _stacked(compute, rows, None),
-                _stacked(score, rows, math.nan),
-                None if noise is None else _stacked(noise, rows, None),
+                scores,
+                errors,
                 notes,
             )
         )
@@ -133,24 +140,22 @@ def _stacked(values: Floats, rows: list[NDArray[np.int64]], fill: float | None) 
     return np.array(filled, dtype=np.float64)
 
 
-def _noise(table: Table, measure: str, score: Floats, scale: Scale) -> tuple[Floats | None, tuple[str, ...]]:
+def _noise(table: Table, measure: str, scale: Scale) -> tuple[Floats | None, Floats | None, tuple[str, ...]]:
+    """Standard errors of all rows, or of how many rollouts each is the mean, or neither; and what is to be said."""
     if scale.noise is not None and scale.prompts is not None:
         raise CurriculaValueError("--noise: expected either --noise or --prompts; got both; leave out one")
     if scale.samples is not None and scale.prompts is None:
         raise CurriculaValueError("--samples: expected --prompts beside it; got --samples alone")
     if scale.prompts is not None:
-        return evaluation_noise(score, scale.prompts, scale.samples or 1), ()
+        return None, np.full(len(table.column(measure, "--score")), float(scale.prompts * (scale.samples or 1))), ()
     column = scale.noise or table.noise.get(measure)
     if column is not None:
         noise = _numbers(table, column, "--noise", missing=column != scale.noise, percent=scale.percent)
-        return np.nan_to_num(noise / (100 if scale.percent else 1)), ()
+        return np.nan_to_num(noise / (100 if scale.percent else 1)), None, ()
     if "prompts" in table.columns and "samples" in table.columns:
         prompts, samples = (_numbers(table, name, f"--{name}") for name in ("prompts", "samples"))
-        each = [
-            float(evaluation_noise(value, int(p), int(s))) for value, p, s in zip(score, prompts, samples, strict=True)
-        ]
-        return np.nan_to_num(np.array(each)), ("noise of each score is that of its columns prompts and samples",)
-    return None, ()
+        return None, prompts * samples, ("noise of each score is that of its columns prompts and samples",)
+    return None, None, ()
 
 
 def _rates(table: Table, score: Floats, measure: str, scale: Scale) -> Floats:
@@ -174,13 +179,36 @@ def _numbers(table: Table, name: str, option: str, missing: bool = False, percen
             # An empty cell is a score that was not measured; nothing else is guessed at.
             found[row] = math.nan if text is None or text == "" else float(text)
             good = not isinstance(value, bool)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             good = False
         if not good or (math.isnan(found[row]) and not missing):
             place = f"line {row + table.counted}" if table.counted else f"row {row + 1}"
             given = "an empty cell" if value is None or value == "" else repr(value)[:60]
             raise CurriculaValueError(f"{table.where} ({place}): expected a number in column {name!r}; got {given}")
     return found
+
+
+def _names(table: Table, by: str) -> list[str]:
+    values = table.column(by, "--by")
+    for row, value in enumerate(values):
+        if value is None or value == "":
+            place = f"line {row + table.counted}" if table.counted else f"row {row + 1}"
+            raise CurriculaValueError(
+                f"{table.where} ({place}): expected the name of a curve in column {by!r}; got none"
+            )
+    return [_text(value) for value in values]
+
+
+def _readable(name: str) -> str:
+    """A name in one line, with control characters as escapes.
+
+    >>> _readable("a\\nb")
+    'a\\\\nb'
+    """
+    hidden = ("Cc", "Cs", "Zl", "Zp")
+    return "".join(
+        mark.encode("unicode_escape").decode() if unicodedata.category(mark) in hidden else mark for mark in name
+    )
 
 
 def _text(value: Any) -> str:
