@@ -1,15 +1,14 @@
 """Runs read back: a metric against what the run had spent when it was logged."""
 
 import difflib
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import mlflow
 import numpy as np
 from mlflow.exceptions import MlflowException
 
 from curricula.errors import CurriculaRuntimeError, CurriculaValueError
+from curricula_mlflow.stores import opened, patience, shown
 
 Columns = dict[str, list[Any]]
 
@@ -45,38 +44,25 @@ def read_points(
         Columns: run_id, run (its name), step, compute and score under their names, then parameters and tags.
 
     Raises:
-        CurriculaValueError: A store, run, experiment or metric that is not there; the line names others that are.
+        CurriculaValueError: A store, run, experiment or metric that is not there, or values without steps; the line
+            names others that are.
         CurriculaRuntimeError: A store that does not answer.
     """
     uri = tracking_uri or mlflow.get_tracking_uri()
-    _check_store(uri, tracking_uri is not None)
-    client = mlflow.MlflowClient(uri)
     where = f"mlflow:{run_id}" if run_id is not None else f"mlflow-experiment:{experiment}"
     try:
-        runs = [client.get_run(run_id)] if run_id is not None else _runs(client, str(experiment), where, uri)
-        return _read(client, runs, score, compute, where)
+        with patience():
+            client = opened(uri, tracking_uri is not None)
+            runs = [client.get_run(run_id)] if run_id is not None else _runs(client, str(experiment), where, shown(uri))
+            return _read(client, runs, score, compute, where)
     except MlflowException as error:
-        text = " ".join(str(error).split())[:200]
+        text = shown(" ".join(str(error).split()))[:200]
         if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise CurriculaValueError(
-                f"{where}: expected a run of {uri}; got none of this id ({text}); name another store with "
+                f"{where}: expected a run of {shown(uri)}; got none of this id ({text}); name another store with "
                 "--tracking-uri"
             ) from error
-        raise CurriculaRuntimeError(f"{where}: the store {uri} does not answer ({text})") from error
-
-
-def _check_store(uri: str, given: bool) -> None:
-    """Refuses a store on disk that is not there: MLflow would make it."""
-    parts = urlsplit(uri)
-    if parts.scheme == "sqlite":
-        path = Path(uri.removeprefix("sqlite:///"))
-    elif parts.scheme in ("", "file"):
-        path = Path(parts.path or uri)
-    else:
-        return
-    if not path.exists():
-        how = "check --tracking-uri" if given else "set MLFLOW_TRACKING_URI, or --tracking-uri"
-        raise CurriculaValueError(f"MLflow: expected a store with runs; got {uri}, which is not there; {how}")
+        raise CurriculaRuntimeError(f"{where}: the store {shown(uri)} does not answer ({text})") from error
 
 
 def _runs(client: mlflow.MlflowClient, name: str, where: str, uri: str) -> list[Any]:
@@ -147,6 +133,13 @@ def _histories(client: mlflow.MlflowClient, run_id: str, names: list[str]) -> li
         sorted(client.get_metric_history(run_id, name), key=lambda metric: (metric.timestamp, metric.step))
         for name in names
     ]
+    for name, history in zip(names, found, strict=True):
+        # A run that was started over has two.
+        if len(history) > 2 and not any(metric.step for metric in history):
+            raise CurriculaValueError(
+                f"mlflow:{run_id}: expected values of {name!r} at steps of their own; got {len(history)} at step 0; "
+                "log them with a step"
+            )
     back: list[tuple[int, int]] = []
     for history in found:
         steps = [metric.step for metric in history]

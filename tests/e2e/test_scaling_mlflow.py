@@ -1,6 +1,9 @@
 """Runs in a real MLflow server, forecast and compared from the command line: what TRL logged, and what is refused."""
 
 import json
+import os
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +15,11 @@ from inputs_cli import call
 from mlflow import MlflowClient
 from mlflow_server import Server
 
-from curricula.errors import CurriculaValueError
+from curricula.cli.scaling.series import Scale, read_series
+from curricula.cli.scaling.sources import Asked
+from curricula.errors import CurriculaRuntimeError, CurriculaValueError
 from curricula.scaling.laws import sigmoid
-from curricula_mlflow import read_points
+from curricula_mlflow import read_points, stores
 from curricula_trl import CurriculumSampler
 
 RECIPES = {"fast": (0.55, 2.0, 40.0), "high": (0.75, 1.5, 90.0)}
@@ -170,3 +175,39 @@ def test_what_the_server_does_not_have_is_one_line(
     with pytest.raises(CurriculaValueError) as caught:
         call("scaling", "fit", source.replace("RUN", first_run()), *options, "--tracking-uri", server.address)
     assert said in str(caught.value)
+
+
+def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "PATIENCE", {**stores.PATIENCE, "MLFLOW_HTTP_REQUEST_TIMEOUT": "1"})
+    for name in stores.PATIENCE:
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://me:secret@127.0.0.1:{silent.getsockname()[1]}"
+        start = time.monotonic()
+        with pytest.raises(CurriculaRuntimeError, match="does not answer") as caught:
+            read_points(score="x", run_id="abc", tracking_uri=uri)
+    assert time.monotonic() - start < 20
+    assert "secret" not in str(caught.value)
+    assert not set(stores.PATIENCE) & set(os.environ)
+
+
+def test_values_without_steps_are_refused_and_runs_without_a_recipe_have_their_names(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = MlflowClient(uri)
+    experiment = client.create_experiment("some")
+    for name, recipe in (("one", "fast"), ("two", None), ("twin", None), ("twin", None)):
+        run = client.create_run(experiment, run_name=name).info.run_id
+        if recipe:
+            client.log_param(run, "recipe", recipe)
+        for step in range(1, 4):
+            client.log_metric(run, "score", 0.1 * step, step=step)
+    asked = Asked(compute="step", score="score", tracking_uri=uri)
+    labels = [series.label for series in read_series(["mlflow-experiment:some"], asked, Scale())]
+    assert {"fast", "two"} < set(labels)
+    assert len(labels) == 4
+    assert not {"None", "twin"} & set(labels)
+    bare = client.create_run(experiment).info.run_id
+    for _ in range(30):
+        client.log_metric(bare, "score", 0.5)
+    with pytest.raises(CurriculaValueError, match=r"values of 'score' at steps of their own; got 30 at step 0; log"):
+        read_points(score="score", compute="step", run_id=bare, tracking_uri=uri)

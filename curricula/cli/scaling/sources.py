@@ -1,8 +1,8 @@
 """Where points come from: a file, the folder of an outcome log, a run or an experiment of MLflow."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from curricula.cli.scaling.tables import Table, read_file
 from curricula.errors import CurriculaValueError, MissingExtraError
@@ -74,8 +74,6 @@ def _mlflow(source: str, asked: Asked) -> Table:
         raise CurriculaValueError(
             f"{source}: expected --metric with the name of the metric that is the score; got none"
         )
-    # A server that is away is not asked for minutes: a command is not a run.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     try:
         from curricula_mlflow import read_points
     except MissingExtraError as error:
@@ -89,4 +87,15 @@ def _mlflow(source: str, asked: Asked) -> Table:
         tracking_uri=asked.tracking_uri,
     )
     by = None if len(set(columns["run_id"])) == 1 else "recipe" if "recipe" in columns else "run"
+    apart = asked.by or by
+    if apart in columns:
+        columns[apart] = _all_named(columns, apart)
     return Table(source, name, columns, compute, asked.score, by=by, seed="run_id")
+
+
+def _all_named(columns: dict[str, list[Any]], by: str) -> list[Any]:
+    """Values that tell curves apart; a run without one is called by its own name, or by its id if others have that."""
+    runs = dict(zip(columns["run_id"], columns["run"], strict=True))
+    taken = [*runs.values(), *(value for value in set(columns[by]) if by != "run")]
+    own = {run: name if name and taken.count(name) == 1 else run for run, name in runs.items()}
+    return [own[run] if value is None else value for run, value in zip(columns["run_id"], columns[by], strict=True)]
