@@ -27,8 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         require("cli", ("typer", "rich"))
         from curricula.cli.app import app
+        from curricula.cli.ending import ended
 
-        app(list(arguments) if arguments is not None else None, prog_name="curricula", standalone_mode=True)
+        with ended():
+            app(list(arguments) if arguments is not None else None, prog_name="curricula", standalone_mode=True)
     except CurriculaError as error:
         code = _code(error)
         # Every rank reads the same input, so rank 0 speaks for all of them; a failure may be one rank's own.

@@ -1,6 +1,7 @@
 """`curricula scaling` on files and logs: what is read, what is printed, and that pictures hold what they should."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,20 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(CurriculaValueError, match=r"MLflow: expected a store with runs; got .* is not there; "):
             call("scaling", "fit", "mlflow:abc", "--metric", "x", *given)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_without_room_is_one_line(csv: str, options: tuple[str, ...]) -> None:
+    code = "from curricula.cli import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "scaling", "fit", csv, "--method", "log_linear", *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("curricula: standard output: expected room to write; got No space left on device")
+    assert done.stderr.count("\n") == 1
