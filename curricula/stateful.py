@@ -42,6 +42,10 @@ class Reader:
         """The value as it was saved."""
         return self._get(name)
 
+    def optional(self, name: str) -> Any:
+        """The value as it was saved; None where a version before did not save it."""
+        return self._state.get(name)
+
     def section(self, name: str) -> "Reader":
         """A nested mapping."""
         return Reader(self._get(name), f"{self.place}.{name}")

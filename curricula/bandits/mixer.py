@@ -179,7 +179,7 @@ class Mixer:
         """Take over saved states; a part of another type than before starts afresh."""
         kind, reward = state.text("type"), state.text("reward_type")
         self.control.load(state.section("control"))
-        if self.plan is not None and state.raw("plan") is not None:
+        if self.plan is not None and state.optional("plan") is not None:
             self.plan.load(state.section("plan"))
         if reward == self._kind[1]:
             self.reward.load(state.section("reward"))

@@ -251,6 +251,17 @@ def test_a_run_may_come_to_a_plan_and_leave_it(tmp_path):
     assert not any("plan" in name for name in without.metrics())
 
 
+def test_a_run_from_before_there_were_plans_may_come_to_one():
+    without = made({})
+    play(without, np.random.default_rng(0), 5, fresh())
+    state = without.state_dict()
+    del state["learner"]["mixer"]["plan"]
+    curriculum = made()
+    curriculum.load_state_dict(state)
+    play(curriculum, np.random.default_rng(0), 50, fresh())
+    assert curriculum.metrics()["plan/environments"] == 3
+
+
 def test_environments_that_come_and_go_leave_the_rest_of_the_plan():
     curriculum = made()
     play(curriculum, np.random.default_rng(0), 45, fresh())
