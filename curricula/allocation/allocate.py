@@ -7,10 +7,11 @@ import numpy as np
 
 from curricula.allocation.caution import LEAST, ahead_of, blind, evened, trust
 from curricula.allocation.gains import Gains, hull
-from curricula.allocation.inputs import Limits, limits, named
+from curricula.allocation.inputs import Limits, amount, limits, named
 from curricula.allocation.result import Allocation, Band
 from curricula.allocation.solving import Problem
 from curricula.errors import CurriculaValueError
+from curricula.scaling.draws import check_seed
 from curricula.scaling.fitted import ScalingFit
 from curricula.scaling.laws import Floats
 
@@ -68,6 +69,8 @@ def allocate(
     >>> round(plan.shares["young"], 2), round(plan.total.mean, 3), round(plan.equal, 3)
     (0.87, 0.367, 0.282)
     """
+    if not isinstance(fits, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise CurriculaValueError(f"allocate: expected fits as a mapping from names; got {type(fits).__name__}")
     if not fits:
         raise CurriculaValueError("allocate: expected fits of one environment or more; got none")
     for name, given in fits.items():
@@ -78,8 +81,8 @@ def allocate(
             )
     if method not in get_args(Method):
         raise CurriculaValueError(f"allocate: expected method as one of {', '.join(get_args(Method))}; got {method!r}")
-    if isinstance(budget, bool) or not np.isfinite(budget) or budget < 0:
-        raise CurriculaValueError(f"allocate: expected a budget of 0 or more, finite; got {budget!r}")
+    budget = amount("a budget", budget)
+    check_seed("allocate", seed)
     names = list(fits)
     before = named("spent", spent, {name: given.last for name, given in fits.items()})
     prices = named("costs", costs, dict.fromkeys(names, 1.0), positive=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from curricula.errors import CurriculaValueError
 from curricula.scaling.crossing import Crossing, crossing
+from curricula.scaling.draws import check_seed
 from curricula.scaling.fitted import ScalingFit
 from curricula.scaling.laws import Floats
 from curricula.scaling.pairs import Pairs, balance, higher_ceiling
@@ -18,6 +19,8 @@ from curricula.scaling.refits import refit
 WITHIN = 0.02
 # Of that as two standard deviations.
 RUN_SPREAD = 0.01
+# Exponents that differ by less are of one curve: fits of the same points in other units do.
+ALIKE = 1e-4
 # The default target is forecast at so many times the furthest point.
 AHEAD = 4.0
 
@@ -114,12 +117,13 @@ def compare(
     ends = [float(given.observed.compute.max()) for given in (fit_a, fit_b)]
     measured = [given.last for given in (fit_a, fit_b) if not given.known]
     last = max(measured or ends)
-    if isinstance(run_spread, bool) or not 0 <= run_spread <= 1:
-        raise CurriculaValueError(f"compare: expected a run_spread from 0 to 1; got {run_spread!r}")
+    check_seed("compare", seed)
+    if not 0 <= _rate(run_spread) <= 1:
+        raise CurriculaValueError(f"compare: expected a run_spread from 0 to 1; got {run_spread!r:.60}")
     if target is None:
         target = float(min(given.predict(AHEAD * last)[0] for given in (fit_a, fit_b)))
-    elif not 0 < target <= 1:
-        raise CurriculaValueError(f"compare: expected a target above 0 and up to 1; got {target!r}")
+    elif not 0 < _rate(target) <= 1:
+        raise CurriculaValueError(f"compare: expected a target above 0 and up to 1; got {target!r:.60}")
     asymptotes = fit_a.asymptote, fit_b.asymptote
     winner, by, exponents, shared = _rule(fit_a, fit_b)
     pairs = Pairs.of(fit_a, fit_b, seed)
@@ -173,8 +177,16 @@ def _rule(
     # A curve that is known by its parameters has no points to refit.
     exponents = tuple(old if math.isnan(new) else new for old, new in zip(exponents, found, strict=True))
     first, second = cast("tuple[float, float]", exponents)
-    winner = None if first == second else "a" if first > second else "b"
+    winner = None if math.isclose(first, second, rel_tol=ALIKE) else "a" if first > second else "b"
     return winner, "exponent", (first, second), shared
+
+
+def _rate(value: Any) -> float:
+    """NaN of what is no number."""
+    try:
+        return math.nan if isinstance(value, bool | str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _median(times: Floats) -> float:

@@ -1,14 +1,26 @@
 """Quasi-random draws: the same for the same seed, and even, so that few of them make a smooth band."""
 
+import operator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from curricula.errors import CurriculaValueError
 from curricula.scaling.laws import Floats
 
 _EDGE = 1e-12
+
+
+def check_seed(where: str, seed: Any) -> None:
+    """Raises CurriculaValueError where draws cannot be told by it."""
+    try:
+        good = not isinstance(seed, bool) and operator.index(seed) >= 0
+    except TypeError:
+        good = False
+    if not good:
+        raise CurriculaValueError(f"{where}: expected seed as a whole number of 0 or more; got {str(seed)[:60]}")
 
 
 def uniforms(n: int, dimensions: int, seed: int) -> Floats:

@@ -42,7 +42,26 @@ def alone(_: Path) -> None:
     assert allocate({"young": KNOWN["young"]}, 10, weights={"young": 0}).shares == {"young": 1.0}
 
 
+def units(_: Path) -> None:
+    compute, rng = np.linspace(100, 3000, 20), np.random.default_rng(0)
+    score = 0.2 + 0.4 / (1 + (700 / compute) ** 1.7) + rng.normal(0, 0.01, 20)
+    assert compare(fit(compute, score), fit(3.7 * compute, score)).winner is None
+
+
 CASES = {
+    "compare-text": against(target="x"),
+    "compare-units": units,
+    "allocate-list": split(fits=[KNOWN["old"]]),
+    "allocate-weights": split(weights=[1, 2]),
+    "allocate-text": split(costs={"old": "2"}),
+    "allocate-none": split(weights={"old": None}),
+    "allocate-floor-none": split(floor=None),
+    "allocate-floor-rounded": split(floor=0.500001),
+    "allocate-budget-text": split(budget="x"),
+    "allocate-budget-digits": split(budget=10**400),
+    "allocate-budget-least": split(budget=5e-324),
+    "allocate-budget-most": split(budget=1e308),
+    "allocate-seed": split(seed=-1),
     "compare-line": line,
     "compare-no-fit": against({"asymptote": 0.6}),
     "compare-target": against(target=60),
