@@ -77,7 +77,53 @@ def a_folder(folder: Path) -> str:
     return call("scaling", "fit", str(folder))
 
 
+def store(uri: str) -> Callable[[Path], str]:
+    def run(folder: Path) -> str:
+        (folder / "runs").mkdir()
+        (folder / "runs.csv").write_text(GOOD)
+        return call("scaling", "fit", "mlflow:0123", "--metric", "x", "--tracking-uri", uri.format(folder))
+
+    return run
+
+
+def with_mark(folder: Path) -> None:
+    rows = json.dumps([{"compute": 100 * n, "score": 0.2 + 0.03 * n} for n in range(1, 13)])
+    assert "c" in json.loads(read(b"\xef\xbb\xbf" + rows.encode(), "--json", name="c.json")(folder))["fits"]
+
+
+def odd_names(folder: Path) -> None:
+    name = "gain of $5 at $x^$ [/red]\x1b[31m"
+    content = GOOD.replace("score\n", "score,recipe\n").replace("\n", f",{name}\n").replace(f"recipe,{name}", "recipe")
+    said = read(content, "--plot", str(folder / "p.png"))(folder)
+    assert "\x1b" not in said
+    assert "[/red]" in said.replace("\n", "")
+
+
+def rates_as_percentages(folder: Path) -> None:
+    assert "note: no score is above 0.56%: leave out --percent if they are rates" in read(GOOD, "--percent")(folder)
+
+
+HUGE = "1" + "0" * 400
+
 CASES = {
+    "scaling-json-mark": with_mark,
+    "scaling-odd-names": odd_names,
+    "scaling-rates-percent": rates_as_percentages,
+    "scaling-json-huge": read(f'[{{"compute": {HUGE}, "score": 0.5}}]', name="c.json"),
+    "scaling-json-deep": read("[" * 100_000 + "]" * 100_000, name="c.json"),
+    "scaling-unnamed": read(
+        '[{"compute": 1, "score": 0.5, "recipe": "a"}, {"compute": 2, "score": 0.5}]', name="c.json"
+    ),
+    "scaling-at-huge": read(GOOD, "--at", "1e308x", command="forecast"),
+    "scaling-design-steep": design(
+        "--spacing", "100", "--asymptote", ".6", "--midpoint", "1000", "--exponent", "1e9", "--prompts", "100"
+    ),
+    "scaling-design-bins": design("--spacing", "100", "--asymptote", ".6", "--midpoint", "1000", "--bins", "9"),
+    "scaling-store-folder": store("{}/runs"),
+    "scaling-store-scheme": store("foo://me:secret@bar"),
+    "scaling-store-address": store("http://[bad"),
+    "scaling-store-csv": store("sqlite:///{}/runs.csv"),
+    "scaling-store-driver": store("postgresql+none://me:secret@localhost/runs"),
     "scaling-json": with_json,
     "scaling-doubled": doubled,
     "scaling-unsorted": unsorted,

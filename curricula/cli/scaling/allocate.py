@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from curricula.allocation import Allocation, allocate
 from curricula.cli.scaling import options, report
@@ -101,7 +100,7 @@ def _named(option: str, texts: Named, labels: Sequence[str]) -> dict[str, float]
 
 
 def _show(fits: Sequence[Fitted], plan: Allocation) -> None:
-    console = Console()
+    console = report.console()
     console.print(report.fits_table(fits))
     heads = ("share", fits[0].series.axis, "so far", "gain", "low", "high", "slope")
     table = report.table(f"{amount(plan.budget)} split, {plan.method}", heads, ("environment",))

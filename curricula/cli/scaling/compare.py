@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from curricula.cli.scaling import options, report
 from curricula.cli.scaling.fitting import Fitted, fit_all
@@ -103,7 +102,7 @@ def command(
 
 
 def _show(fits: Sequence[Fitted], pairs: Sequence[Pair]) -> None:
-    console = Console()
+    console = report.console()
     console.print(report.fits_table(fits))
     for a, b, made in pairs:
         console.print(_table(a, b, made))

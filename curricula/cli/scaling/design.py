@@ -47,7 +47,9 @@ def command(
     compute: options.Compute = None,
     score: options.Score = None,
     percent: options.Percent = False,
-    bins: options.Bins = 40,
+    bins: Annotated[
+        int | None, typer.Option(min=4, max=400, help="Points of an outcome log, at most.", show_default="40")
+    ] = None,
     tracking_uri: options.TrackingUri = None,
     plot: options.Plot = None,
     as_json: options.AsJson = False,
@@ -66,12 +68,12 @@ def command(
         )
     if source is not None and exponent is not None:
         raise CurriculaValueError("--exponent: expected it with a guess; got points, which say it; leave it out")
-    for option, value in (("--score", score), ("--tracking-uri", tracking_uri)):
+    for option, value in (("--score", score), ("--bins", bins), ("--tracking-uri", tracking_uri)):
         if source is None and value is not None:
             raise CurriculaValueError(f"{option}: expected it with points so far; got a guess; leave it out")
     scales = 100 if percent else 1
     if source is not None:
-        asked = Asked(compute, score, None, None, tracking_uri, bins)
+        asked = Asked(compute, score, None, None, tracking_uri, bins or 40)
         found = read_series([source], asked, Scale(percent))
         if len(found) > 1:
             raise CurriculaValueError(f"{source}: expected points of one curve; got {len(found)}")
@@ -100,7 +102,7 @@ def command(
     if as_json:
         typer.echo(json.dumps({"axis": axis, **made.to_dict()}, allow_nan=False))
     else:
-        _show(Console(), made, axis)
+        _show(report.console(), made, axis)
     _draw(made, axis, plot, as_json)
 
 
@@ -113,7 +115,8 @@ def _guess(asymptote: float, exponent: float, midpoint: float, r0: float, scales
         )
     if not (0 < exponent < 100 and 0 < midpoint < float("inf")):
         raise CurriculaValueError(
-            f"design: expected a midpoint and an exponent above 0; got {midpoint:g} and {exponent:g}"
+            "design: expected a midpoint above 0, finite, and an exponent above 0 and below 100; "
+            f"got {midpoint:g} and {exponent:g}"
         )
     return ScalingFit.of_parameters(ceiling, exponent, midpoint, start)
 

@@ -3,7 +3,6 @@
 import json
 
 import typer
-from rich.console import Console
 
 from curricula.cli.scaling import options, report
 from curricula.cli.scaling.fitting import Fitted, fit_all
@@ -41,7 +40,7 @@ def command(
     if as_json:
         typer.echo(json.dumps({"fits": {one.label: report.dictionary(one) for one in fits}}, allow_nan=False))
     else:
-        console = Console()
+        console = report.console()
         console.print(report.fits_table(fits))
         report.show_notes(console, fits)
     finish(fits, plot, as_json)

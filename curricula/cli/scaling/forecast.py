@@ -4,7 +4,6 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from curricula.cli.scaling import options, report
 from curricula.cli.scaling.fit import finish
@@ -52,7 +51,7 @@ def command(
         found = {one.label: report.dictionary(one, rows) for one, rows in zip(fits, forecasts, strict=True)}
         typer.echo(json.dumps({"fits": found}, allow_nan=False))
     else:
-        console = Console()
+        console = report.console()
         console.print(report.fits_table(fits))
         console.print(report.forecast_table(fits, forecasts))
         report.show_notes(console, fits)

@@ -14,7 +14,7 @@ COLOURS = (CURRICULUM, UNIFORM, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#55
 
 def compute_axis(axes: Any, name: str) -> None:
     """Compute along a logarithmic axis, in numbers that can be read."""
-    axes.set(xscale="log", xlabel=name)
+    axes.set(xscale="log", xlabel=plain(name))
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(_amount)
     axes.minorticks_off()
@@ -23,7 +23,7 @@ def compute_axis(axes: Any, name: str) -> None:
 
 def save(figure: Any, title: str, path: Path) -> Path:
     """Put a title over a figure and save it; the same points give the same file."""
-    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    figure.suptitle(plain(title), x=0.01, ha="left", fontsize=13, fontweight="bold")
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     try:
         figure.savefig(path, dpi=150, facecolor="white", metadata=metadata)
@@ -32,6 +32,15 @@ def save(figure: Any, title: str, path: Path) -> Path:
             f"--plot: expected a file that can be written; got {path}: {error.strerror}"
         ) from error
     return path
+
+
+def plain(text: str) -> str:
+    r"""Text that is no formula to matplotlib.
+
+    >>> plain("costs $5")
+    'costs \\$5'
+    """
+    return text.replace("$", r"\$")
 
 
 def short(name: str, most: int) -> str:

@@ -85,7 +85,10 @@ def places(texts: list[str], last: float) -> list[float]:
         value = number("--at", text.removesuffix("x"), expected, given=text)
         if value <= 0:
             raise CurriculaValueError(f"--at: expected {expected}; got {text}")
-        found.append(value * last if times else value)
+        place = value * last if times else value
+        if not 0 < place < math.inf:
+            raise CurriculaValueError(f"--at: expected {expected}, that a float holds; got {text} of {last:g}")
+        found.append(place)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from curricula.cli.scaling.fitting import Fitted
-from curricula.cli.scaling.looks import COLOURS, compute_axis, save, short
+from curricula.cli.scaling.looks import COLOURS, compute_axis, plain, save, short
 from curricula.cli.scaling.report import amount
 from curricula.cli.style import INK, STYLE, apart
 
@@ -41,12 +41,17 @@ def draw(
             _draw_ceiling(axes, one, colour, 0.99 - 0.014 * number, lines=len(fits) <= 3)
         limits = axes.get_ylim()
         compute_axis(axes, fits[0].series.axis)
-        axes.set(xlim=(start, end), ylim=limits, ylabel=fits[0].series.measure)
+        axes.set(xlim=(start, end), ylim=limits, ylabel=plain(fits[0].series.measure))
         for place, text in overtakes:
             if start < place < end:
                 axes.axvline(place, color=INK, linewidth=1, linestyle="-.")
                 axes.annotate(
-                    f" {text} at {amount(place)}", (place, limits[0]), va="bottom", fontsize=8, rotation=90, ha="right"
+                    plain(f" {text} at {amount(place)}"),
+                    (place, limits[0]),
+                    va="bottom",
+                    fontsize=8,
+                    rotation=90,
+                    ha="right",
                 )
         _name(axes, ends, limits)
         title = fits[0].label if len(fits) == 1 else f"{len(fits)} recipes"
@@ -97,7 +102,7 @@ def _name(axes: Any, ends: Sequence[tuple[float, str, str]], limits: tuple[float
     heights = [(value - limits[0]) / (limits[1] - limits[0]) for value, _, _ in ordered]
     for (_, colour, label), place in zip(ordered, apart(heights, 0.05), strict=True):
         axes.annotate(
-            short(label, 26),
+            plain(short(label, 26)),
             (1.02, place),
             xycoords="axes fraction",
             va="center",

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from curricula.allocation import Allocation
 from curricula.cli.scaling.fitting import Fitted
-from curricula.cli.scaling.looks import COLOURS, compute_axis, save, short
+from curricula.cli.scaling.looks import COLOURS, compute_axis, plain, save, short
 from curricula.cli.scaling.report import amount
 from curricula.cli.style import INK, STYLE
 
@@ -28,7 +28,7 @@ def draw_plan(fits: Sequence[Fitted], plan: Allocation, path: Path) -> Path:
         for place, share in zip(places, shares, strict=True):
             left.annotate(f" {share:.0%}, {amount(share * plan.budget)}", (share, place), va="center", fontsize=9)
         left.axvline(1 / len(fits), color=INK, linewidth=1, linestyle=":")
-        left.set_yticks(places, [short(one.label, 25) for one in fits])
+        left.set_yticks(places, [plain(short(one.label, 25)) for one in fits])
         left.set_xticks([tick for tick in (0, 0.25, 0.5, 0.75, 1) if tick <= max(shares)])
         left.set(
             title="Share of the budget (dotted: equal)", xlim=(0, max(shares) * 1.45), ylim=(len(fits) - 0.5, -0.5)
@@ -52,4 +52,4 @@ def _draw_rise(axes: Any, one: Fitted, plan: Allocation, colour: str) -> None:
     axes.fill_between(grid, low, high, color=colour, alpha=0.12, linewidth=0)
     axes.plot(grid[inside], mean[inside], color=colour, linewidth=3)
     ends = [max(spent, grid[0]), end]
-    axes.plot(ends, one.fit.predict(ends)[0], "o", color=colour, markersize=5, label=one.label)
+    axes.plot(ends, one.fit.predict(ends)[0], "o", color=colour, markersize=5, label=plain(one.label))

@@ -15,6 +15,11 @@ Forecast = list[tuple[float, float, float, float]]
 """Compute, mean, low and high of each place."""
 
 
+def console() -> Console:
+    """Standard output, for tables with names that are no markup."""
+    return Console(markup=False, emoji=False)
+
+
 def fits_table(fits: Sequence[Fitted]) -> Table:
     """Parameters with their intervals, a few rows for each curve."""
     axis, measure = fits[0].series.axis, fits[0].series.measure

@@ -200,10 +200,10 @@ def _names(table: Table, by: str) -> list[str]:
 
 
 def _readable(name: str) -> str:
-    """A name in one line, with control characters as escapes.
+    r"""A name in one line, with control characters as escapes.
 
-    >>> _readable("a\\nb")
-    'a\\\\nb'
+    >>> _readable("a\nb")
+    'a\\nb'
     """
     hidden = ("Cc", "Cs", "Zl", "Zp")
     return "".join(

@@ -72,7 +72,7 @@ def read_file(path: Path) -> Table:
         )
     try:
         columns = reader(path)
-    except (OSError, ValueError, csv.Error, arrow().ArrowException) as error:
+    except (OSError, ValueError, RecursionError, csv.Error, arrow().ArrowException) as error:
         if isinstance(error, CurriculaValueError):
             raise
         kind = path.suffix.lower().lstrip(".").upper().replace("PARQUET", "Parquet")
@@ -109,7 +109,7 @@ def _parquet(path: Path) -> Columns:
 
 
 def _json(path: Path) -> Columns:
-    content: Any = json.loads(path.read_text(encoding="utf-8"))
+    content: Any = json.loads(path.read_text(encoding="utf-8-sig"))
     if isinstance(content, dict):
         content = cast("dict[str, Any]", content).get("points")
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in cast("list[Any]", content)):
