@@ -8,6 +8,9 @@ import typer
 
 from curricula.errors import CurriculaValueError
 
+# Past it, pictures and times overflow.
+FARTHEST = 1e100
+
 Sources = Annotated[
     list[str],
     typer.Argument(
@@ -86,8 +89,8 @@ def places(texts: list[str], last: float) -> list[float]:
         if value <= 0:
             raise CurriculaValueError(f"--at: expected {expected}; got {text}")
         place = value * last if times else value
-        if not 0 < place < math.inf:
-            raise CurriculaValueError(f"--at: expected {expected}, that a float holds; got {text} of {last:g}")
+        if place > FARTHEST:
+            raise CurriculaValueError(f"--at: expected a compute up to {FARTHEST:g}; got {text}")
         found.append(place)
     return found
 
