@@ -181,9 +181,9 @@ class _Pilots:
         count = round((length - self._start) / self._spacing)
         compute: Floats = self._start + self._spacing * np.arange(1, count + 1, dtype=np.float64)
         scores = self._truths(compute)
-        found = np.array([self._bands(compute, scores[:, number], number) for number in range(self._count)])
+        found: Floats = np.array([self._bands(compute, scores[:, number], number) for number in range(self._count)])
         mean, low, high = found.T
-        half = (high - low) / 2
+        half: Floats = (high - low) / 2
         points = len(compute) + (0 if self._known else len(self._curve.observed))
         return Pilot(
             length=length,
