@@ -1,9 +1,14 @@
 """What a run has spent: rollouts, tokens, and the time of its devices."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curricula.errors import CheckpointError
+from curricula.outcomes import OutcomeBatch
+from curricula.records import GroupOutcome, Verdict
 from curricula.stateful import Reader
 
 _MOST = 1e18
@@ -58,6 +63,19 @@ class Compute:
         self.generated_tokens += generated_tokens
         self.trained_tokens += trained_tokens
         self.tick()
+
+    def told(
+        self, outcomes: Sequence[GroupOutcome], batch: OutcomeBatch, verdicts: Sequence[Verdict], ours: Sequence[bool]
+    ) -> None:
+        """Count what outcomes cost, but for those from elsewhere and those that were told before."""
+        mine = np.array(ours)
+        kept = np.array([verdict.keep for verdict in verdicts]) & mine
+        new = [outcome for outcome, one in zip(outcomes, ours, strict=True) if one]
+        # The batch has nothing of failed groups, whose tokens were generated all the same.
+        failed = [outcome.tokens for outcome in new if outcome.status != "ok" and outcome.tokens is not None]
+        generated = float(batch.tokens_K[mine].sum()) + sum(float(np.nansum(tokens)) for tokens in failed)
+        rollouts = sum(np.size(outcome.rewards) for outcome in new)
+        self.add(rollouts, generated, float(batch.trained_K[kept].sum()))
 
     @property
     def device_seconds(self) -> float | None:

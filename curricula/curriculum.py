@@ -17,7 +17,7 @@ from curricula.config import CurriculumConfig, as_config
 from curricula.errors import CheckpointError, CurriculaValueError
 from curricula.learner import Learner
 from curricula.log import OutcomeLog
-from curricula.outcomes import OutcomeBatch, stack
+from curricula.outcomes import stack
 from curricula.pool import PromptPool
 from curricula.predictors import Background
 from curricula.records import Beliefs, Draw, GroupOutcome, Verdict, whole
@@ -203,24 +203,12 @@ class Curriculum:
                 verdicts[place] = verdict
         told = cast(list[Verdict], verdicts)
         ours = [o.ticket is not None and ticket is not None for o, ticket in zip(outcomes, tickets, strict=True)]
-        self._spend(outcomes, batch, told, ours)
+        self.compute.told(outcomes, batch, told, ours)
         if self.log is not None:
             self.log.told(outcomes, told, self.compute.device_seconds)
         if not self.lazy:
             self.settle()
         return told
-
-    def _spend(
-        self, outcomes: list[GroupOutcome], batch: OutcomeBatch, verdicts: list[Verdict], ours: list[bool]
-    ) -> None:
-        """Count what outcomes cost, but for those from elsewhere and those that were told before."""
-        kept = np.array([verdict.keep for verdict in verdicts]) & np.array(ours)
-        new = [outcome for outcome, mine in zip(outcomes, ours, strict=True) if mine]
-        # The batch has nothing of failed groups, whose tokens were generated all the same.
-        failed = [outcome.tokens for outcome in new if outcome.status != "ok" and outcome.tokens is not None]
-        generated = float(batch.tokens_K[np.array(ours)].sum()) + sum(float(np.nansum(tokens)) for tokens in failed)
-        rollouts = sum(len(cast(Floats, outcome.rewards)) for outcome in new)
-        self.compute.add(rollouts, generated, float(batch.trained_K[kept].sum()))
 
     def settle(self) -> None:
         """Take in what was told and not learned from yet; only a `lazy` curriculum has any."""
@@ -279,18 +267,7 @@ class Curriculum:
         Raises:
             CurriculaValueError: Indices that are no rows of the pool.
         """
-        rows = np.asarray(indices)
-        if rows.size == 0:
-            rows = rows.astype(np.int64)
-        if (
-            rows.ndim != 1
-            or rows.dtype.kind not in "iu"
-            or (rows.size and not 0 <= rows.min() <= rows.max() < len(self.pool))
-        ):
-            raise CurriculaValueError(
-                f"beliefs: expected indices of shape (M,) in [0, {len(self.pool)}); got {indices!r}"
-            )
-        return Beliefs(*self._learner.beliefs.moments(rows.astype(np.int64)))
+        return Beliefs(*self._learner.beliefs.moments(self.pool.checked("beliefs", indices)))
 
     def shares(self) -> dict[str, float]:
         """Each environment's share of the draws, as of the last ask; before any, as it would be without evidence."""

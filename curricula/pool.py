@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from curricula.columns import Codes, count_codes, encode_names, length_of, narrowed, unwrapped
 from curricula.errors import CurriculaValueError
@@ -141,6 +141,20 @@ class PromptPool:
         start, stop = self.edges[block], self.edges[block + 1]
         # A wider integer than the array's would make searchsorted copy the array.
         return int(start + np.searchsorted(self._order[start:stop], self._order.dtype.type(row)))
+
+    def checked(self, where: str, indices: ArrayLike) -> NDArray[np.int64]:
+        """Indices that were given, checked to be rows of the pool, shape (M,).
+
+        Raises:
+            CurriculaValueError: Others; the message begins with `where`.
+        """
+        rows = np.asarray(indices)
+        if rows.size == 0:
+            rows = rows.astype(np.int64)
+        inside = not rows.size or (rows.dtype.kind in "iu" and 0 <= rows.min() <= rows.max() < len(self))
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not inside:
+            raise CurriculaValueError(f"{where}: expected indices of shape (M,) in [0, {len(self)}); got {indices!r}")
+        return rows.astype(np.int64)
 
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions of rows (M,) in the grouped order, shape (M,)."""
