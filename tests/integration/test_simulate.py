@@ -147,11 +147,12 @@ def test_what_is_not_simulated_is_named() -> None:
 
 def test_a_plan_is_simulated(tmp_path: Path) -> None:
     file = tmp_path / "mix.yaml"
-    few = ("--seeds", "1", "--steps", "50", "--world", "skewed", "--prompts", "300", "--out", str(tmp_path / "out"))
+    few = ("--seeds", "1", "--steps", "200", "--world", "skewed", "--prompts", "300", "--out", str(tmp_path / "out"))
     found: list[dict[str, Any]] = []
     for shares in ("bandit", "{from: scaling, every: 5}"):
         file.write_text(f"curriculum: {{bandit: equal, shares: {shares}}}", encoding="utf-8")
         found.append(json.loads(inputs_cli.call("simulate", str(file), *few, "--json")))
     by_bandit, planned = ([e["share_drawn"]["mix"] for e in run["environments"].values()] for run in found)
-    assert max(planned) > max(by_bandit) + 0.1
+    # What is learned slowest has most to gain, once curves are long enough to tell.
+    assert planned[2] > by_bandit[2] + 0.1
     assert not any("Not simulated" in note for note in found[1]["notes"])
