@@ -68,6 +68,11 @@ class Heads:
         """Whether this rank speaks with a server that does not show its head."""
         return self._may_ask is False
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether the generator could be asked, and the last update left nothing of its head to compare."""
+        return self._may_ask is True and self._found is None
+
     def close(self) -> None:
         """Leaves the generator as it was."""
         self._generation._iter_named_params, self._generation.sync_weights = self._params, self._sync
@@ -112,10 +117,10 @@ class Heads:
     def _look(self) -> bool | None:
         from curricula_vllm.reading import parts, shows_head
 
-        if self._sent is None or self._rows is None or self._columns is None:
-            return None
         if self._may_ask is None:
             self._may_ask = shows_head(self._generation)
+        if self._sent is None or self._rows is None or self._columns is None:
+            return None
         if not self._may_ask or not bool(self._sent.isfinite().all()):
             return None
         found = parts(self._generation, self._rows.tolist(), self._columns.tolist())

@@ -240,6 +240,8 @@ class Mismatch:
                 "; the server does not show its head, so a stale one is seen by its log-probabilities alone: `python "
                 "-m curricula_vllm serve` shows it, as does --worker-extension-cls curricula_vllm.reading.Extension"
             )
+        elif self._heads is not None and self._heads.is_unread:
+            text += "; the generator's head cannot be read, so a stale one is seen by its log-probabilities alone"
         if ours and theirs and ours != theirs and "float32" in (ours, theirs):
             logger.warning(
                 "%s: the trainer's head is in %s, the generator's in %s. FP32 on one side only can be worse than on "

@@ -7,12 +7,16 @@ A server reads its head where it was started with `--worker-extension-cls curric
 -m curricula_vllm serve` does.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from curricula_vllm.plugin import EXTENSION
+
+_HEADS = (("lm_head",), ("embed_out",), ("output",), ("model", "embed_tokens"))
+"""Where vLLM's models have their head; those of Gemma 2 and 3n and of Cohere have none but their embeddings."""
 
 
 class Part(NamedTuple):
@@ -71,8 +75,8 @@ def parts(generation: Any, rows: Sequence[int], columns: Sequence[int]) -> list[
 @torch.inference_mode()
 def read(model: Any, rows: Sequence[int], columns: Sequence[int]) -> Part | None:
     """What a model of vLLM's holds of its head; None where it has none, or a quantised one."""
-    holder = model if hasattr(model, "lm_head") else getattr(model, "language_model", None)
-    head = getattr(holder, "lm_head", None)
+    holder = model if hasattr(model, "logits_processor") else getattr(model, "language_model", None)
+    head = _head(holder)
     weight = getattr(head, "weight", None)
     if weight is None or weight.dim() != 2 or not weight.is_floating_point() or weight.shape[1] <= max(columns):
         return None
@@ -89,6 +93,14 @@ def read(model: Any, rows: Sequence[int], columns: Sequence[int]) -> Part | None
         values = weight[local[:, None], chosen]
     computes = getattr(processor, "head_dtype", None) or weight.dtype
     return Part(places, values.float(), *(str(dtype).removeprefix("torch.") for dtype in (weight.dtype, computes)))
+
+
+def _head(holder: Any) -> Any:
+    for path in _HEADS:
+        found = functools.reduce(lambda part, name: getattr(part, name, None), path, holder)
+        if found is not None:
+            return found
+    return None
 
 
 def _held(head: Any) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import host
 import pytest
+import torch
 
 from curricula import CurriculaValueError
 from curricula_vllm import client, cpu, plugin, same_model, serve
@@ -63,6 +64,24 @@ def served(folder: Path, name: str, **shape: int) -> None:
     same_model.check_same_model(trainer)
 
 
+def late(_: Path) -> None:
+    """The variable is set once the engine is built, as in a process in which vLLM has loaded its plugins."""
+    pytest.importorskip("vllm", reason="vLLM is not installed")
+    from vllm.model_executor.layers.logits_processor import LogitsProcessor
+
+    from curricula_vllm.head import head_dtype
+
+    processor = LogitsProcessor.__new__(LogitsProcessor)
+    torch.nn.Module.__init__(processor)
+    model = torch.nn.ModuleDict({"lm_head": torch.nn.Linear(2, 2, dtype=torch.bfloat16), "logits": processor})
+    worker = SimpleNamespace(model_runner=SimpleNamespace(model=model))
+    executor = SimpleNamespace(driver_worker=worker)
+    llm = SimpleNamespace(llm_engine=SimpleNamespace(model_executor=executor))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(plugin.FP32_HEAD, "1")
+        head_dtype(SimpleNamespace(mode="colocate", llm=llm))
+
+
 def no_model(_: Path) -> None:
     pytest.importorskip("vllm", reason="vLLM is not installed")
     asked = [sys.executable, "-m", "curricula_vllm", "serve", "./nomodel"]
@@ -89,6 +108,7 @@ CASES = {
     "vllm-fp32-word": switch("yes"),
     "vllm-fp32-other-plugin": other_plugin,
     "vllm-fp32-other-head": lambda _: serve.show_fp32_head(["m", "--hf-overrides", '{"head_dtype": "model"}']),
+    "vllm-fp32-late": late,
     "vllm-no-server": no_server,
     "vllm-other-transfer": other_transfer,
     "vllm-other-model": lambda folder: served(folder, "served", hidden_size=64, num_hidden_layers=1),

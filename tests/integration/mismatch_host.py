@@ -31,12 +31,13 @@ def plant(trainer: Any, fault: str) -> None:
         curricula_vllm.head.refresh = lambda model: None
     if fault == "head" and trainer.accelerator.process_index == trainer.accelerator.num_processes - 1:
         engine = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
-        before = engine.lm_head.weight.detach().clone()
+        head = engine.lm_head if hasattr(engine, "lm_head") else engine.model.embed_tokens
+        before = head.weight.detach().clone()
         refresh = curricula_vllm.head.refresh
 
         def left_behind(model: Any) -> None:
             with torch.no_grad():
-                model.lm_head.weight.copy_(before)
+                head.weight.copy_(before)
             refresh(model)
 
         curricula_vllm.head.refresh = left_behind

@@ -32,6 +32,7 @@ class Processor:
 
 
 def engine(weight: torch.Tensor, first: int = 0, last: int | None = None) -> Any:
+    """A model of vLLM's that holds some rows of a head."""
     last = len(weight) if last is None else last
     padded = torch.cat([weight[first:last], torch.zeros(3, weight.shape[1], dtype=weight.dtype)])
     shard = SimpleNamespace(org_vocab_start_index=first, org_vocab_end_index=last)
@@ -115,10 +116,21 @@ def test_heads_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
         assert read(model, [0], [0]) is None
     inner = SimpleNamespace(language_model=engine(weights()))
     assert torch.equal(read(inner, [3, 7], [2]).values, weights()[[3, 7]][:, [2]])
+    named = engine(weights())
+    for other in (
+        SimpleNamespace(embed_out=named.lm_head, logits_processor=named.logits_processor),
+        SimpleNamespace(model=SimpleNamespace(embed_tokens=named.lm_head), logits_processor=named.logits_processor),
+    ):
+        assert torch.equal(read(other, [3, 7], [2]).values, weights()[[3, 7]][:, [2]])
     diverged = Generation(weights() * torch.nan, engine(weights()))
     heads = Heads(diverged, NAME, is_main=True)
     diverged.sync_weights()
     assert heads.is_stale() is None
+    for name, unread in ((NAME, False), ("another.weight", True)):
+        heads = Heads(Generation(weights(), engine(weights())), name, is_main=True)
+        assert not heads.is_unread, "there was no update"
+        heads._generation.sync_weights()
+        assert heads.is_unread is unread
 
 
 class Client:

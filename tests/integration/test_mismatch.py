@@ -36,8 +36,8 @@ def alone(dtype: str = "bfloat16", **given: Any) -> Mismatch:
     return Mismatch(Alone(), given.pop("sides", BOTH[dtype]), **given)  # type: ignore[arg-type]
 
 
-def head(stale: bool | None, out_of_reach: bool = False) -> Any:
-    return SimpleNamespace(is_stale=lambda: stale, is_out_of_reach=out_of_reach)
+def head(stale: bool | None, out_of_reach: bool = False, unread: bool = False) -> Any:
+    return SimpleNamespace(is_stale=lambda: stale, is_out_of_reach=out_of_reach, is_unread=unread)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -184,13 +184,19 @@ def test_without_the_trainer_s_log_probabilities_the_head_is_read_still(caplog: 
     assert not caplog.records, "transformers generates"
 
 
-def test_a_server_that_does_not_show_its_head_is_named(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"out_of_reach": True}, "the server does not show its head"),
+        ({"unread": True}, "the generator's head cannot be"),
+    ],
+)
+def test_a_head_that_is_not_seen_is_named(given: Any, named: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "curricula")
-    alone(heads=head(None, out_of_reach=True)).watch(batch(1e-6))
+    alone(heads=head(None, **given)).watch(batch(1e-6))
     (record,) = caplog.records
-    assert "the server does not show its head, so a stale one is seen by its log-probabilities alone" in (
-        record.getMessage()
-    )
+    assert named in record.getMessage()
+    assert "so a stale one is seen by its log-probabilities alone" in record.getMessage()
 
 
 def test_fp32_on_one_side_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -223,6 +229,7 @@ CASES: dict[str, dict[str, Any]] = {
     "stale head": {"dtype": "float32", "fault": "head"},
     "stale tied head": {"dtype": "bfloat16", "tied": True, "fault": "packed copy"},
     "stale tied head, small steps": {"dtype": "bfloat16", "tied": True, "fault": "packed copy", "learning_rate": 3e-4},
+    "stale tied head of Gemma 2": {"dtype": "bfloat16", "family": "gemma2", "fault": "head", "learning_rate": 1e-3},
     "stale head, small steps": {"dtype": "float32", "fault": "head", "learning_rate": 1e-6},
     "stale head that cannot be read": {"dtype": "float32", "fault": "head", "learning_rate": 1e-5, "blind": True},
     "stale head, nothing compared": {
@@ -235,7 +242,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def run(folder: Path, ranks: int = 1, **options: Any) -> dict[str, Any]:
-    saved(folder / "model", options["dtype"], options.pop("tied", False))
+    saved(folder / "model", options["dtype"], options.pop("tied", False), options.pop("family", "qwen2"))
     out = folder / "out.json"
     script = Path(__file__).with_name("mismatch_host.py")
     code, text = launch(out, ranks, script=script, folder=str(folder), **options)

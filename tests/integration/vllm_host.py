@@ -15,12 +15,13 @@ from typing import Any
 import host
 import pytest
 import torch
-from transformers import Qwen2ForCausalLM
+from transformers import AutoModelForCausalLM, Gemma2Config, Gemma2ForCausalLM
 
 # What vLLM's heads are large enough for: 32 is the smallest size that its CPU kernels know.
 WIDTH = 64
 # Logits of at least 16 in size, in bf16, differ by multiples of this.
 GRID = 2.0**-3
+_COUNTS = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads")
 
 
 def needs_vllm() -> None:
@@ -33,16 +34,20 @@ def needs_vllm() -> None:
     pytest.skip(reason, allow_module_level=True)
 
 
-def saved(folder: Path, dtype: str = "float32", tied: bool = False) -> Path:
+def saved(folder: Path, dtype: str = "float32", tied: bool = False, family: str = "qwen2") -> Path:
     """A random model and its tokenizer in a folder, as `from_pretrained` and vLLM read them."""
     model = host.model(hidden_size=WIDTH, initializer_range=0.1, tie_word_embeddings=tied)
+    if family == "gemma2":  # in vLLM it has no head but its embeddings
+        own = model.config
+        same = {name: getattr(own, name) for name in ("vocab_size", "hidden_size", "intermediate_size", *_COUNTS)}
+        model = Gemma2ForCausalLM(Gemma2Config(**same, head_dim=32, pad_token_id=0, eos_token_id=1, bos_token_id=1))
     model.to(getattr(torch, dtype)).save_pretrained(folder)
     host.tokenizer().save_pretrained(folder)
     return folder
 
 
 def loaded(folder: Path, dtype: str = "float32") -> Any:
-    return Qwen2ForCausalLM.from_pretrained(folder, dtype=dtype)
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
 
 
 def texts() -> list[list[int]]:
