@@ -35,7 +35,7 @@ def _from(low: float) -> Range:
 _RANGES: dict[str, Range] = {
     **dict.fromkeys(
         (
-            *("epsilon", "epsilon_high", "delta", "temperature", "repetition_penalty"),
+            *("epsilon", "epsilon_high", "temperature", "repetition_penalty"),
             *("sapo_temperature_pos", "sapo_temperature_neg"),
             *("vespo_k_pos", "vespo_k_neg", "vespo_lambda_pos", "vespo_lambda_neg"),
             *("vllm_importance_sampling_clip_max", "vllm_importance_sampling_cap", "num_train_epochs"),
@@ -47,6 +47,7 @@ _RANGES: dict[str, Range] = {
             *("beta", "learning_rate", "weight_decay", "warmup_steps", "max_grad_norm", "entropy_target"),
             *("entropy_coef_delta", "vllm_importance_sampling_clip_min", "router_aux_loss_coef", "adam_epsilon"),
             *("off_policy_mask_threshold", "vllm_server_timeout", "dataloader_num_workers"),
+            "max_tool_calling_iterations",
         ),
         _from(0),
     ),
@@ -64,6 +65,8 @@ _RANGES: dict[str, Range] = {
     **dict.fromkeys(("top_entropy_quantile", "top_p", "vllm_gpu_memory_utilization"), _PART),
     **dict.fromkeys(("min_p", "ref_model_mixup_alpha"), _FRACTION),
     **dict.fromkeys(("adam_beta1", "adam_beta2"), Range(0, math.nextafter(1, 0), False, "a number from 0 to below 1")),
+    # It bounds the ratio of tokens with a positive advantage, too: all that are above it have no gradient.
+    "delta": Range(1, _MOST, True, "a finite number above 1"),
     # 0 and -1 are words of the generators for "all of them".
     "top_k": Range(-1, _MOST, False, "a finite number of -1 or more"),
 }
@@ -97,6 +100,26 @@ def check_bounds(config: CurriculumConfig) -> None:
         if known and isinstance(value, str) and value not in known:
             message = f"expected one of {', '.join(known)}; got {value}; {did_you_mean(value, known)}"
             raise config_error(config.origin, ("trainer", name), message)
+    _check_steps(config)
+    _check_entropy(config)
+
+
+def _check_steps(config: CurriculumConfig) -> None:
+    """Refuses a length that transformers takes for none given, and then trains for three epochs."""
+    steps = config.trainer.get("max_steps")
+    if _is_number(steps) and steps != -1 and steps < 1:
+        message = f"expected 1 or more, or -1 for a run by num_train_epochs; got {steps}; change it"
+        raise config_error(config.origin, ("trainer", "max_steps"), message)
+
+
+def _check_entropy(config: CurriculumConfig) -> None:
+    """Refuses bounds of an adaptive coefficient that no value is between: it would jump from one to the other."""
+    given = {"entropy_coef_min": 0.0, "entropy_coef_max": 1.0} | dict(config.trainer)  # as in TRL 1.16
+    least, most = given["entropy_coef_min"], given["entropy_coef_max"]
+    if config.trainer.get("use_adaptive_entropy") and _is_number(least) and _is_number(most) and least > most:
+        name = "entropy_coef_min" if "entropy_coef_min" in config.trainer else "entropy_coef_max"
+        message = f"expected entropy_coef_min up to entropy_coef_max; got {least:g} and {most:g}; change one of them"
+        raise config_error(config.origin, ("trainer", name), message)
 
 
 def _is_number(value: Any) -> bool:

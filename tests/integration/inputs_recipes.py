@@ -52,12 +52,18 @@ def contradicted(folder: Path) -> None:
     check(load(folder, "recipe: cispo\ntrainer: {epsilon_high: 0.2}\nmodel: org/name"))
 
 
+def cut(folder: Path) -> None:
+    check(load(folder, "trainer: {loss_type: cispo}\nmodel: org/name"))
+
+
 CASES = {
     "recipe-name": named,
     "recipe-part": part,
     "recipe-batching": batching,
     "recipe-unknown": partial(load, text="recipe: cipso"),
     "recipe-contradicted": contradicted,
+    "recipe-cut": cut,
+    "recipe-cut-built": partial(attach, config={}, loss_type="cispo"),
     "recipe-built-otherwise": partial(attach, config="cispo"),
     "recipe-prompts-of-rows": partial(attach, config={"aggregation": "prompt"}, loss_type="grpo"),
     "recipe-scaled": partial(attach, config={"normaliser": "batch"}),

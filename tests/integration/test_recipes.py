@@ -113,12 +113,36 @@ def test_contradictions_in_a_mix(tmp_path: Path, preset: str, given: dict[str, A
     assert "line 4" in str(caught.value)
 
 
+CUT = r"expected an epsilon_high of 1 or more for loss_type cispo.* got {}, .* set epsilon_high: 5, or .* recipe: cispo"
+
+
+@pytest.mark.parametrize("given", [{}, {"epsilon_high": 0.28}, {"epsilon": 0.5}])
+@pytest.mark.parametrize("recipe", [None, {"normaliser": "batch"}])
+def test_cispo_that_would_cut_every_ratio_is_refused(tmp_path: Path, given: dict[str, Any], recipe: Any) -> None:
+    mix = {} if recipe is None else {"recipe": recipe}
+    arguments = {"loss_type": "cispo", "scale_rewards": "none", **given}
+    said = CUT.format(next(iter(given.values()), 0.2))
+    with pytest.raises(ConfigError, match=said) as caught:
+        check(as_config({**mix, "trainer": arguments}))
+    assert f"trainer.{'epsilon_high' if 'epsilon_high' in given else 'loss_type'}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(CurriculaValueError, match=f"^attach: {said}") as caught:
+        CurriculumSampler(mix).attach(trainer(tmp_path, **arguments))
+    assert "\n" not in str(caught.value)
+    for enough in ({"epsilon_high": 1.0}, {"epsilon": 5.0}):
+        check(as_config({**mix, "trainer": {"loss_type": "cispo", "scale_rewards": "none", **enough}}))
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
+        ("delta", 1.0, "a finite number above 1"),
+        ("max_tool_calling_iterations", -1, "a finite number of 0 or more"),
+        ("max_steps", 0, "1 or more, or -1 for a run by num_train_epochs"),
+        ("max_steps", -2, "1 or more, or -1 for a run by num_train_epochs"),
         ("epsilon", -0.2, "a finite number above 0"),
         ("epsilon_high", 0, "a finite number above 0"),
-        ("delta", float("nan"), "a finite number above 0"),
+        ("delta", float("nan"), "a finite number above 1"),
         ("epsilon", float("inf"), "a finite number above 0"),
         ("temperature", 0, "a finite number above 0"),
         ("beta", -1, "a finite number of 0 or more"),
@@ -175,6 +199,14 @@ def test_numbers_that_no_trainer_can_use(name: str, value: Any, expected: str) -
 def test_numbers_within_values_are_finite_too(given: dict[str, Any], place: str) -> None:
     with pytest.raises(ConfigError, match=rf"{place}: expected a finite number; got -?(nan|inf); change it"):
         check(as_config({"model": "org/name", "trainer": given}))
+
+
+def test_bounds_of_an_adaptive_coefficient_are_in_order() -> None:
+    given = {"use_adaptive_entropy": True, "entropy_coef_min": 2.0}
+    with pytest.raises(ConfigError, match=r"trainer\.entropy_coef_min: expected .* up to .*; got 2 and 1; change one"):
+        check(as_config({"trainer": given}))
+    check(as_config({"trainer": {**given, "entropy_coef_max": 2.0}}))
+    check(as_config({"trainer": {**given, "use_adaptive_entropy": False}}))
 
 
 def test_what_trl_itself_takes_is_taken() -> None:

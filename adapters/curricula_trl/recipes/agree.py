@@ -28,12 +28,16 @@ def check_arguments(config: CurriculumConfig) -> None:
             f"expected {expected}, of recipe {config.recipe.preset}; got {given}; remove it, or leave out the recipe"
         )
         raise config_error(config.origin, ("trainer", name), message)
-    if (problem := _problem(Settings.of_mix(config), config.recipe)) is not None:
+    settings = Settings.of_mix(config)
+    if (problem := _cut(settings)) is not None:
+        name = "epsilon_high" if "epsilon_high" in config.trainer else "loss_type"
+        raise config_error(config.origin, ("trainer", name), problem)
+    if (problem := _problem(settings, config.recipe)) is not None:
         raise config_error(config.origin, ("recipe",), problem)
 
 
 def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
-    """Refuses a built trainer that a recipe's preset or parts are not defined for.
+    """Refuses a built trainer that a recipe's preset or parts are not defined for, or whose loss cuts every ratio.
 
     Raises:
         CurriculaValueError: With what to change.
@@ -47,6 +51,8 @@ def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
                 "the trainer was built with recipe scalerl, and the mix has no recipe: its losses are TRL's alone, "
                 "advantages are not divided by anything; put `recipe: scalerl` into the mix for the rest of it"
             )
+        if isinstance(trainer, GRPOTrainer) and (problem := _cut(Settings.of_trainer(trainer))) is not None:
+            raise CurriculaValueError(f"attach: {problem}")
         return
 
     if not isinstance(trainer, GRPOTrainer):
@@ -63,7 +69,10 @@ def check_trainer_arguments(trainer: Any, config: CurriculumConfig) -> None:
             f"attach: recipe {chosen.preset} has {name} {expected}, the trainer was built with {value}; build it with "
             f'GRPOConfig(**curricula_trl.recipe("{chosen.preset}"), ...)'
         )
-    if (problem := _problem(Settings.of_trainer(trainer), chosen)) is not None:
+    settings = Settings.of_trainer(trainer)
+    if (problem := _cut(settings)) is not None:
+        raise CurriculaValueError(f"attach: {problem}")
+    if (problem := _problem(settings, chosen)) is not None:
         raise CurriculaValueError(f"attach: recipe: {problem}")
 
 
@@ -88,6 +97,7 @@ class Settings(NamedTuple):
     """What of a trainer decides which parts of a recipe it can have."""
 
     loss_type: str
+    epsilon_high: float
     beta: float
     entropy_bonus: bool
     scale_rewards: str
@@ -100,6 +110,7 @@ class Settings(NamedTuple):
         """Of one that is built."""
         return cls(
             trainer.loss_type,
+            trainer.epsilon_high,
             trainer.beta,
             bool(getattr(trainer, "_entropy_bonus_enabled", False)),
             trainer.args.scale_rewards,
@@ -116,8 +127,10 @@ class Settings(NamedTuple):
         given: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(GRPOConfig) if field.init}
         given |= arguments_of(config.recipe) | config.trainer
         scale: Any = given["scale_rewards"]
+        high = given["epsilon"] if given["epsilon_high"] is None else given["epsilon_high"]
         return cls(
-            given["loss_type"],
+            str(given["loss_type"]),
+            0.0 if high is None else high,
             given["beta"] or 0.0,
             bool(given.get("entropy_coef")) or bool(given.get("use_adaptive_entropy")),
             str(_SCALES.get(scale, scale)),
@@ -125,6 +138,17 @@ class Settings(NamedTuple):
             bool(given["use_vllm"]),
             bool(given["vllm_importance_sampling_correction"]),
         )
+
+
+def _cut(trainer: Settings) -> str | None:
+    """Where a loss cuts the ratio of a token that has not changed, which is 1: no ratio is left but the bound."""
+    if not loss_of(trainer.loss_type).cuts or trainer.epsilon_high >= 1:
+        return None
+    return (
+        f"expected an epsilon_high of 1 or more for loss_type {trainer.loss_type}, which cuts ratios to it (left out, "
+        f"it is epsilon); got {trainer.epsilon_high:g}, to which every ratio would be cut; set epsilon_high: 5, or in "
+        f"place of both recipe: {trainer.loss_type}"
+    )
 
 
 def _problem(trainer: Settings, chosen: RecipeConfig) -> str | None:
