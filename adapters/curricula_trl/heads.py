@@ -17,38 +17,45 @@ import torch
 ROWS, COLUMNS = 128, 8
 """How much of a head is compared, spread over it."""
 
+_NO_EXTENSION = (
+    "the server does not show its head: `python -m curricula_vllm serve` does, as does --worker-extension-cls "
+    "curricula_vllm.reading.Extension"
+)
+
 
 class Heads:
     """Looks at one generator of TRL's, until it is closed.
 
     Args:
         generation: TRL's `VLLMGeneration`.
-        name: Of the head's weight, as it is sent.
+        name: Of the head's weight, as it is sent; None where the model has no such weight.
         is_main: Whether this rank speaks with the server, where there is one.
     """
 
-    def __init__(self, generation: Any, name: str, is_main: bool) -> None:
+    def __init__(self, generation: Any, name: str | None, is_main: bool) -> None:
         self._generation, self._name = generation, name
         self._asks = is_main or generation.mode == "colocate"
+        self._closed = False
         self._may_ask: bool | None = None
         self._sent: torch.Tensor | None = None
         self._rows: torch.Tensor | None = None
         self._columns: torch.Tensor | None = None
         self._found: bool | Exception | None = None
+        self._why = ""
         self._box: queue.SimpleQueue[bool | Exception | None] | None = None
         if isinstance(other := getattr(generation.sync_weights, "__self__", None), Heads):
             other.close()  # of an attach that failed later on
         self._params, self._sync = generation._iter_named_params, generation.sync_weights
-        generation._iter_named_params, generation.sync_weights = self._watched_params, self._watched_sync
+        self._own = {name: value for name, value in vars(generation).items() if name in self._ours}
+        vars(generation).update(self._ours)
 
     @classmethod
     def of(cls, trainer: Any, is_main: bool) -> "Heads | None":
         """Of a trainer; None where there is nothing to look at."""
         generation = getattr(trainer, "vllm_generation", None) if getattr(trainer, "use_vllm", False) else None
-        name = head_name(trainer.accelerator.unwrap_model(trainer.model))
-        if name is None or not all(hasattr(generation, method) for method in ("_iter_named_params", "sync_weights")):
+        if not all(hasattr(generation, method) for method in ("_iter_named_params", "sync_weights")):
             return None
-        return cls(generation, name, is_main)
+        return cls(generation, head_name(trainer.accelerator.unwrap_model(trainer.model)), is_main)
 
     def is_stale(self) -> bool | None:
         """Whether the head was another after the last update; None where it cannot be read, or there was no update.
@@ -64,29 +71,40 @@ class Heads:
         return self._found
 
     @property
-    def is_out_of_reach(self) -> bool:
-        """Whether this rank speaks with a server that does not show its head."""
-        return self._may_ask is False
+    def unread(self) -> str:
+        """Why the last update left nothing to compare on this rank; "" where it did, or there was none.
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether the generator could be asked, and the last update left nothing of its head to compare."""
-        return self._may_ask is True and self._found is None
+        It is known once `is_stale` was asked.
+        """
+        return self._why
 
     def close(self) -> None:
-        """Leaves the generator as it was."""
-        self._generation._iter_named_params, self._generation.sync_weights = self._params, self._sync
+        """Leaves the generator as it was; where another has wrapped it since, passes on what comes."""
+        self._closed = True
+        for name, ours in self._ours.items():
+            if vars(self._generation).get(name) != ours:
+                continue
+            if name in self._own:
+                setattr(self._generation, name, self._own[name])
+            else:
+                delattr(self._generation, name)
+
+    @property
+    def _ours(self) -> dict[str, Any]:
+        return {"_iter_named_params": self._watched_params, "sync_weights": self._watched_sync}
 
     def _watched_params(self, *arguments: Any, **keywords: Any) -> Iterator[tuple[str, torch.Tensor]]:
         for name, value in self._params(*arguments, **keywords):
-            if name == self._name:
+            if name == self._name and not self._closed:
                 self._sent = self._some(value.detach())
             yield name, value
 
     def _watched_sync(self, *arguments: Any, **keywords: Any) -> Any:
+        if self._closed:
+            return self._sync(*arguments, **keywords)
         if self._box is not None:
             self._box.get()  # nobody asked after the update before this one
-        self._sent = self._found = self._box = None
+        self._sent, self._found, self._box, self._why = None, None, None, ""
         done = self._sync(*arguments, **keywords)
         self._begin()
         return done
@@ -119,14 +137,21 @@ class Heads:
 
         if self._may_ask is None:
             self._may_ask = shows_head(self._generation)
-        if self._sent is None or self._rows is None or self._columns is None:
-            return None
-        if not self._may_ask or not bool(self._sent.isfinite().all()):
-            return None
-        found = parts(self._generation, self._rows.tolist(), self._columns.tolist())
-        sent = [self._sent[part.places].to(getattr(torch, part.dtype)).float() for part in found]
-        same = [torch.equal(part.values.to(mine.device), mine) for part, mine in zip(found, sent, strict=True)]
-        return not all(same) if same else None
+        if not self._may_ask:
+            self._why = _NO_EXTENSION
+        elif self._name is None:
+            self._why = "the model that is trained has no head whose weight is sent to the generator"
+        elif self._sent is None or self._rows is None or self._columns is None:
+            self._why = f"{self._name}, the head's weight, was not among the matrices that the last update sent"
+        elif not bool(self._sent.isfinite().all()):
+            self._why = f"{self._name}, the head's weight, was sent with values that are not finite"
+        elif not (found := parts(self._generation, self._rows.tolist(), self._columns.tolist())):
+            self._why = "the generator's head cannot be read (it is quantised, or under a name that is not known)"
+        else:
+            sent = [self._sent[part.places].to(getattr(torch, part.dtype)).float() for part in found]
+            same = [torch.equal(part.values.to(mine.device), mine) for part, mine in zip(found, sent, strict=True)]
+            return not all(same)
+        return None
 
 
 def head_name(policy: Any) -> str | None:

@@ -27,13 +27,15 @@ FACTOR, MOST = 4.0, 0.2
 several times what arithmetic in 16 bits made of any model that was measured."""
 LEAST = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
 """Nats a token, by the coarser dtype of the two sides. Healthy runs of 40 large steps, after which logits are large,
-reached 1.3e-5 in float32 (50 times the first batch) and 1.8e-2 in bfloat16."""
+reached 1.3e-5 in float32 (50 times the first batch) and 1.8e-2 in bfloat16. In float16 none was run: it has three bits
+more than bfloat16, so 1.8e-2 is 2.3e-3 there, and it is given twice that."""
 
 _CAUSES = ("head", "start", "update")
+_ALONE = "a stale head is seen by its log-probabilities alone"
 
 
-class Figures(NamedTuple):
-    """Of the tokens of a batch, over all ranks.
+class Differences(NamedTuple):
+    """Of the log-probabilities of the tokens of a batch, over all ranks.
 
     Attributes:
         mean: Mean absolute difference of the log-probabilities, in nats.
@@ -64,8 +66,8 @@ class Sides(NamedTuple):
         return max(LEAST.get(dtype, LEAST["bfloat16"]) for dtype in (self.model, self.generator))
 
 
-def measured(output: dict[str, Any], ranks: Ranks) -> Figures | None:
-    """Figures of a batch on all ranks; None where one side gave no log-probabilities."""
+def measured(output: dict[str, Any], ranks: Ranks) -> Differences | None:
+    """Differences of a batch on all ranks; None where one side gave no log-probabilities."""
     sampled, trained = output.get("sampling_per_token_logps"), output.get("old_per_token_logps")
     if sampled is None or trained is None:
         return None
@@ -76,22 +78,29 @@ def measured(output: dict[str, Any], ranks: Ranks) -> Figures | None:
     mine = [differences.sum(), terms.sum(), terms.size, known.size - terms.size, largest]
     table = ranks.gather(torch.tensor([mine], dtype=torch.float64, device=sampled.device)).cpu()
     total, divergence, count, left_out = table[:, :4].sum(dim=0).tolist()
-    return Figures(
+    return Differences(
         total / max(count, 1), float(table[:, 4].max()), divergence / max(count, 1), int(count), int(left_out)
     )
 
 
 def sides_of(trainer: Any, ranks: Ranks) -> Sides:
-    """What a trainer and its generator compute in; asks a server, on the rank that speaks with it."""
-    if not getattr(trainer, "use_vllm", False) or not ranks.is_main:
+    """What a trainer and its generator compute in, the same on all ranks; a server is asked by the first."""
+    if not getattr(trainer, "use_vllm", False):
         return Sides(head_dtype(trainer), "", model_dtype(trainer))
-    from curricula_vllm.head import head_dtype as generator_head_dtype
-    from curricula_vllm.head import model_dtype as generator_dtype
 
-    generation = trainer.vllm_generation
-    return Sides(
-        head_dtype(trainer), generator_head_dtype(generation), model_dtype(trainer), generator_dtype(generation)
-    )
+    def found() -> list[str]:
+        from curricula_vllm.head import head_dtype as generator_head_dtype
+        from curricula_vllm.head import model_dtype as generator_dtype
+
+        generation = trainer.vllm_generation
+        return [
+            head_dtype(trainer),
+            generator_head_dtype(generation),
+            model_dtype(trainer),
+            generator_dtype(generation),
+        ]
+
+    return Sides(*ranks.from_main(found))
 
 
 class Mismatch:
@@ -107,26 +116,26 @@ class Mismatch:
     def __init__(self, ranks: Ranks, sides: Sides, heads: Heads | None = None, uses_vllm: bool = True) -> None:
         self._ranks, self._sides, self._heads = ranks, sides, heads
         self._uses_vllm = uses_vllm
-        self._first: Figures | None = None
-        self._last: Figures | None = None
+        self._first: Differences | None = None
+        self._last: Differences | None = None
         self._counts: dict[str, int] = dict.fromkeys(_CAUSES, 0)
         self._left_out = 0
-        self._said_none = False
+        # Of this process, and so not saved: a run that is resumed says how it begins, too.
+        self._reported = self._said_unread = False
 
     def watch(self, output: dict[str, Any]) -> None:
         """Measures a batch that was just generated, before anything is done to it."""
         stale = self._stale_ranks(output)
         found = measured(output, self._ranks)
-        if found is None:
-            if self._uses_vllm and not self._said_none:
-                self._said_none = True
-                self._report(None)
-        elif found.tokens or found.left_out:
-            self._last = found
+        if found is not None and (found.tokens or found.left_out):
+            self._last = found if found.tokens else None
             self._note_left_out(found)
         if found is not None and found.tokens and self._first is None:
             self._first = found
+        if not self._reported and (self._uses_vllm if found is None else found.tokens or found.left_out):
+            self._reported = True
             self._report(found)
+        self._note_unread()
         if stale:
             self._warn("head", found, f"{', '.join(map(str, stale))} of {self._ranks.world_size}")
         elif found is not None and found.tokens and self._first is not None and found.mean > self._limit(self._first):
@@ -150,21 +159,23 @@ class Mismatch:
                 and set(counts) == set(_CAUSES)
                 and all(type(count) is int and count >= 0 for count in (*counts.values(), left_out))
             ):
-                self._first, self._last = (Figures(*found) if found else None for found in (first, last))
+                self._first, self._last = (Differences(*found) if found else None for found in (first, last))
                 self._counts, self._left_out = dict(counts), left_out
             case _:
-                raise CheckpointError(f"mismatch: expected its saved account; got {str(state)[:80]}")
+                raise CheckpointError(
+                    f"mismatch: expected its saved account; got {str(state)[:80]}; resume from an older checkpoint"
+                )
 
     def metrics(self) -> dict[str, float]:
-        """Of the last batch, and counts since the start; nothing before there is one."""
+        """Of the last batch, where a token had a number on both sides, and counts since the start."""
         stale = {"mismatch/stale": float(sum(self._counts.values()))}
+        left_out = {"mismatch/left_out": float(self._left_out)}
         if self._last is None:
-            return stale if sum(self._counts.values()) else {}
+            return (stale if sum(self._counts.values()) else {}) | (left_out if self._left_out else {})
         mean, largest, kl, *_ = self._last
-        found = {"mismatch/mean": mean, "mismatch/largest": largest, "mismatch/kl": kl, **stale}
-        return {**found, "mismatch/left_out": float(self._left_out)}
+        return {"mismatch/mean": mean, "mismatch/largest": largest, "mismatch/kl": kl, **stale, **left_out}
 
-    def _limit(self, first: Figures) -> float:
+    def _limit(self, first: Differences) -> float:
         return min(max(FACTOR * first.mean, self._sides.least), MOST)
 
     def _stale_ranks(self, output: dict[str, Any]) -> list[int]:
@@ -176,7 +187,21 @@ class Mismatch:
         flags = self._ranks.gather(torch.tensor([mine is True], dtype=torch.int64, device=device)).tolist()
         return [rank for rank, flag in enumerate(flags) if flag]
 
-    def _note_left_out(self, found: Figures) -> None:
+    @property
+    def _unread(self) -> str:
+        """Why a stale head would not be seen as one; "" where it would, or there was nothing to look at yet."""
+        if self._heads is not None:
+            return self._heads.unread
+        return "TRL's generator has no sync_weights or _iter_named_params to look at" if self._uses_vllm else ""
+
+    def _note_unread(self) -> None:
+        if self._said_unread or not (why := self._unread):
+            return
+        self._said_unread = True
+        if self._ranks.is_main:
+            logger.warning("trainer and generator: %s; %s (said once)", why, _ALONE)
+
+    def _note_left_out(self, found: Differences) -> None:
         if found.left_out and not self._left_out and self._ranks.is_main:
             logger.warning(
                 "trainer and generator: %d of %d tokens have no finite log-probability on one side (-9999 from vLLM is "
@@ -186,7 +211,7 @@ class Mismatch:
             )
         self._left_out += found.left_out
 
-    def _warn(self, cause: str, found: Figures | None, where: str) -> None:
+    def _warn(self, cause: str, found: Differences | None, where: str) -> None:
         self._counts[cause] += 1
         times = self._counts[cause]
         # Said the 1st, 2nd, 4th, 8th … time: it is to be seen, not to fill the log.
@@ -223,7 +248,7 @@ class Mismatch:
                 times,
             )
 
-    def _report(self, found: Figures | None) -> None:
+    def _report(self, found: Differences | None) -> None:
         if not self._ranks.is_main:
             return
         ours, theirs = self._sides[:2]
@@ -232,16 +257,13 @@ class Mismatch:
                 "trainer and generator: log-probabilities are not compared, as TRL computes the trainer's only with "
                 "vllm_importance_sampling_correction"
             )
+        elif not found.tokens:
+            text = "trainer and generator: log-probabilities are not compared yet, as no token has one on both sides"
         else:
             text = "trainer and generator differ by {:.2g} nats a token (largest {:.2g}, KL {:.2g}) on {} tokens"
             text = text.format(*found)
-        if self._heads is not None and self._heads.is_out_of_reach:
-            text += (
-                "; the server does not show its head, so a stale one is seen by its log-probabilities alone: `python "
-                "-m curricula_vllm serve` shows it, as does --worker-extension-cls curricula_vllm.reading.Extension"
-            )
-        elif self._heads is not None and self._heads.is_unread:
-            text += "; the generator's head cannot be read, so a stale one is seen by its log-probabilities alone"
+        if why := self._unread:
+            self._said_unread, text = True, f"{text}; {why}; {_ALONE}"
         if ours and theirs and ours != theirs and "float32" in (ours, theirs):
             logger.warning(
                 "%s: the trainer's head is in %s, the generator's in %s. FP32 on one side only can be worse than on "

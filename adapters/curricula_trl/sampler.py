@@ -177,10 +177,7 @@ class CurriculumSampler(Sampler[int]):
         ranks.from_main(build)
         if self.config.recipe.fp32_head:
             ranks.together("head", lambda: fp32_head(trainer))
-        binding = ranks.together("reward functions", lambda: Binding(trainer, rows, self.config, curriculum))
-        ranks.from_main(lambda: warn_of_vanishing(trainer, ranks))
-        if ranks.is_main:
-            warn_of_batching(trainer)
+        binding = self._bound(trainer, rows, ranks, curriculum)
         if not isinstance(trainer, CurriculumMixin):
             trainer.__class__ = _with_curriculum(type(trainer))
         trainer._curricula = binding
@@ -189,6 +186,19 @@ class CurriculumSampler(Sampler[int]):
         self._trainer, self._binding, self._curriculum = trainer, binding, curriculum
         trainer._curricula_sampler = self
         return self
+
+    def _bound(self, trainer: Any, rows: Rows, ranks: Ranks, curriculum: Curriculum | None) -> Binding:
+        made: list[Binding] = []
+        try:
+            ranks.together("reward functions", lambda: made.append(Binding(trainer, rows, self.config, curriculum)))
+            ranks.from_main(lambda: warn_of_vanishing(trainer, ranks))
+            if ranks.is_main:
+                warn_of_batching(trainer)
+        except Exception:
+            for binding in made:
+                binding.close()  # leaves the generator as it was
+            raise
+        return made[0]
 
     def detach(self) -> None:
         """Gives the trainer its own class back; it then draws as TRL does. The curriculum's state stays here."""

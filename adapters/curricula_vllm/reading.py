@@ -19,6 +19,10 @@ _HEADS = (("lm_head",), ("embed_out",), ("output",), ("model", "embed_tokens"))
 """Where vLLM's models have their head; those of Gemma 2 and 3n and of Cohere have none but their embeddings."""
 
 
+_PLAIN = (torch.float32, torch.float16, torch.bfloat16)
+"""Weights that are what they hold: those in 8 bits have scales beside them."""
+
+
 class Part(NamedTuple):
     """What one worker holds of a head.
 
@@ -78,7 +82,7 @@ def read(model: Any, rows: Sequence[int], columns: Sequence[int]) -> Part | None
     holder = model if hasattr(model, "logits_processor") else getattr(model, "language_model", None)
     head = _head(holder)
     weight = getattr(head, "weight", None)
-    if weight is None or weight.dim() != 2 or not weight.is_floating_point() or weight.shape[1] <= max(columns):
+    if weight is None or weight.dim() != 2 or weight.dtype not in _PLAIN or weight.shape[1] <= max(columns):
         return None
     processor = getattr(holder, "logits_processor", None)
     first, last = _held(head)

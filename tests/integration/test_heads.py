@@ -1,5 +1,6 @@
 """What of a head is read: whole, split over workers, from an engine that sleeps, from a server; and what TRL sends."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,9 @@ from torch import nn
 from vllm_host import needs_vllm
 
 from curricula import CurriculaRuntimeError
+from curricula_trl import CurriculumSampler
 from curricula_trl.heads import Heads, head_name
+from curricula_trl.mismatch import Sides
 from curricula_vllm.reading import EXTENSION, Extension, read
 
 NAME = "lm_head.weight"
@@ -109,10 +112,13 @@ def test_it_is_read_before_the_engine_sleeps() -> None:
     assert heads.is_stale() is True
 
 
-def test_heads_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_that_cannot_be_read() -> None:
     none = SimpleNamespace(lm_head=SimpleNamespace())
-    packed = SimpleNamespace(lm_head=SimpleNamespace(weight=torch.zeros(9, 9, dtype=torch.int32)))
-    for model in (none, packed, SimpleNamespace()):
+    packed, scaled = (
+        SimpleNamespace(lm_head=SimpleNamespace(weight=torch.zeros(9, 9).to(dtype)))
+        for dtype in (torch.int32, torch.float8_e4m3fn)
+    )
+    for model in (none, packed, scaled, SimpleNamespace()):
         assert read(model, [0], [0]) is None
     inner = SimpleNamespace(language_model=engine(weights()))
     assert torch.equal(read(inner, [3, 7], [2]).values, weights()[[3, 7]][:, [2]])
@@ -126,11 +132,22 @@ def test_heads_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     heads = Heads(diverged, NAME, is_main=True)
     diverged.sync_weights()
     assert heads.is_stale() is None
-    for name, unread in ((NAME, False), ("another.weight", True)):
-        heads = Heads(Generation(weights(), engine(weights())), name, is_main=True)
-        assert not heads.is_unread, "there was no update"
-        heads._generation.sync_weights()
-        assert heads.is_unread is unread
+    assert heads.unread == "lm_head.weight, the head's weight, was sent with values that are not finite"
+    for name, model, why in (
+        (NAME, engine(weights()), ""),
+        ("another.weight", engine(weights()), "another.weight, the head's weight, was not among the matrices that"),
+        (None, engine(weights()), "the model that is trained has no head whose weight is sent to the generator"),
+        (NAME, none, "the generator's head cannot be read (it is quantised, or under a name that is not known)"),
+    ):
+        generation = Generation(weights(), model)
+        heads = Heads(generation, name, is_main=True)
+        assert not heads.unread, "there was no update"
+        if model is none:
+            generation.engines = ()
+        generation.sync_weights()
+        assert heads.is_stale() is (None if why else False)
+        assert heads.unread.startswith(why)
+        assert bool(heads.unread) is bool(why)
 
 
 class Client:
@@ -170,7 +187,7 @@ def test_a_server_is_asked_by_one_rank_for_all_parts() -> None:
         generation.weight = generation.weight + 1e-4
         generation.sync_weights()
         assert heads.is_stale() is stale
-    assert not heads.is_out_of_reach
+    assert not heads.unread
     assert generation.vllm_client.asked == 3
 
 
@@ -179,8 +196,28 @@ def test_a_server_without_the_extension_is_not_asked() -> None:
     heads = Heads(generation, NAME, is_main=True)
     generation.sync_weights()
     assert heads.is_stale() is None
-    assert heads.is_out_of_reach
+    assert heads.unread.startswith("the server does not show its head: `python -m curricula_vllm serve` does")
     assert generation.vllm_client.asked == 0
+
+
+def test_an_update_waits_for_what_was_asked_after_the_one_before() -> None:
+    generation, order, release = server(), [], threading.Event()
+    post, sync = generation.vllm_client._post, generation.sync_weights
+
+    def slow(*arguments: Any, **keywords: Any) -> Any:
+        order.append("asked")
+        release.wait(10)
+        order.append("told")
+        return post(*arguments, **keywords)
+
+    generation.vllm_client._post = slow
+    generation.sync_weights = lambda: order.append("update") or sync()
+    heads = Heads(generation, NAME, is_main=True)
+    generation.sync_weights()
+    threading.Timer(0.3, release.set).start()
+    generation.sync_weights()
+    assert heads.is_stale() is False
+    assert order == ["update", "asked", "told", "update", "asked", "told"]
 
 
 def test_a_server_that_fails_is_said_where_all_ranks_are() -> None:
@@ -230,3 +267,51 @@ def test_a_model_without_a_head_and_a_detached_trainer(tmp_path: Path) -> None:
     again.close()
     assert trainer.vllm_generation.sync_weights == before
     assert heads is not again
+    assert not {"sync_weights", "_iter_named_params"} & set(vars(trainer.vllm_generation)), "methods of its class again"
+
+
+def test_what_wraps_a_generator_beside_it_is_left() -> None:
+    generation, calls = Generation(weights(), engine(weights())), []
+    sync = generation.sync_weights
+    generation.sync_weights = inner = lambda: calls.append("inner") or sync()
+    heads = Heads(generation, NAME, is_main=True)
+    watched = generation.sync_weights
+    generation.sync_weights = outer = lambda: calls.append("outer") or watched()
+    heads.close()
+    assert generation.sync_weights is outer
+    generation.sync_weights()
+    assert calls == ["outer", "inner"]
+    assert heads.is_stale() is None, "it does not look any more"
+    generation.sync_weights = inner
+    Heads(generation, NAME, is_main=True).close()
+    assert generation.sync_weights is inner
+
+
+def attached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A trainer with a generator that stands for vLLM's in all that `attach` asks of it."""
+    trainer = host.trainer(folder)
+    trainer.use_vllm, trainer.vllm_generation = True, Generation(weights(), engine(weights()))
+    monkeypatch.setattr("curricula_trl.sampler._check_server", lambda _: None)
+    monkeypatch.setattr("curricula_trl.binding.sides_of", lambda *_: Sides("float32", ""))
+    monkeypatch.setattr("curricula_trl.sampler.warn_of_vanishing", lambda *_: None)
+    return trainer
+
+
+def test_detached_or_not_attached_after_all_the_generator_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = attached(tmp_path, monkeypatch)
+    generation = trainer.vllm_generation
+    before = dict(vars(generation))
+    sampler = CurriculumSampler().attach(trainer)
+    assert isinstance(generation.sync_weights.__self__, Heads)
+    sampler.detach()
+    assert vars(generation) == before
+
+    def fail(*_: Any) -> None:
+        raise OSError("gone")
+
+    monkeypatch.setattr("curricula_trl.sampler.warn_of_vanishing", fail)
+    with pytest.raises(OSError, match="gone"):
+        CurriculumSampler().attach(trainer)
+    assert vars(generation) == before

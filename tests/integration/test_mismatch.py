@@ -13,7 +13,7 @@ from launched import launch
 from vllm_host import needs_vllm, saved
 
 from curricula import CheckpointError
-from curricula_trl.mismatch import Mismatch, Sides, measured, sides_of
+from curricula_trl.mismatch import LEAST, Mismatch, Sides, measured, sides_of
 from curricula_trl.ranks import Ranks
 
 
@@ -36,8 +36,8 @@ def alone(dtype: str = "bfloat16", **given: Any) -> Mismatch:
     return Mismatch(Alone(), given.pop("sides", BOTH[dtype]), **given)  # type: ignore[arg-type]
 
 
-def head(stale: bool | None, out_of_reach: bool = False, unread: bool = False) -> Any:
-    return SimpleNamespace(is_stale=lambda: stale, is_out_of_reach=out_of_reach, is_unread=unread)
+def head(stale: bool | None, unread: str = "") -> Any:
+    return SimpleNamespace(is_stale=lambda: stale, unread=unread)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -122,6 +122,8 @@ def test_the_coarser_side_counts_and_an_unknown_one_may_be_coarse() -> None:
     assert Sides("float32", "", "float32", "float32").least == 1e-4
     assert Sides("float32", "", "float32", "bfloat16").least == 0.03
     assert Sides("float32", "", "float32", "").least == 0.03
+    # Above what bfloat16's healthy runs are in its three further bits, below what it is itself allowed.
+    assert 1.8e-2 / 2**3 < Sides("float16", "", "float32", "float16").least == 5e-3 < LEAST["bfloat16"]
 
 
 def test_a_resumed_run_goes_on_as_it_would_have() -> None:
@@ -142,6 +144,40 @@ def test_a_resumed_run_goes_on_as_it_would_have() -> None:
     for wrong in ([1.0], "x", {}, {**saved, "first": [1.0]}, {**saved, "left_out": -1}, {**saved, "counts": {"a": 1}}):
         with pytest.raises(CheckpointError, match="mismatch: expected its saved account"):
             after.load(wrong)
+
+
+def test_a_resumed_run_reports_as_it_begins(caplog: pytest.LogCaptureFixture) -> None:
+    before = alone()
+    before.watch(batch(1e-6))
+    caplog.clear()
+    after = alone(sides=Sides("float32", "bfloat16"), heads=head(None, "the server does not show its head"))
+    after.load(json.loads(json.dumps(before.state())))
+    for _ in range(2):
+        after.watch(batch(1e-3))
+    (line,) = warnings(caplog)
+    assert line.startswith("trainer and generator differ by 0.001 nats a token")
+    assert "the server does not show its head; a stale head is seen by its log-probabilities alone" in line
+    assert "FP32 on one side only" in line
+    assert after.state()["first"] == before.state()["first"], "what later ones are held against stays"
+
+
+def test_a_batch_without_a_number_is_no_agreement(caplog: pytest.LogCaptureFixture) -> None:
+    watching, nothing = alone(), batch(0.0)
+    nothing["sampling_per_token_logps"][:] = torch.nan
+    watching.watch(nothing)
+    assert watching.metrics() == {"mismatch/left_out": 5.0}
+    watching.watch(batch(0.01))
+    assert watching.metrics()["mismatch/mean"] == pytest.approx(0.01, rel=0.1)
+    watching.watch(nothing)
+    assert watching.metrics() == {"mismatch/left_out": 10.0}
+    assert watching.state()["last"] == []
+    assert watching.state()["first"][3] == 5
+    assert len(warnings(caplog)) == 1
+    caplog.clear()
+    caplog.set_level("INFO", "curricula")
+    alone(sides=Sides("float32", "bfloat16")).watch(nothing)
+    assert "are not compared yet, as no token has one on both sides" in caplog.messages[-1]
+    assert "FP32 on one side only" in caplog.messages[-1], "it may never have any"
 
 
 def test_what_is_large_at_once_is_no_update_s_doing(caplog: pytest.LogCaptureFixture) -> None:
@@ -184,19 +220,30 @@ def test_without_the_trainer_s_log_probabilities_the_head_is_read_still(caplog: 
     assert not caplog.records, "transformers generates"
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"out_of_reach": True}, "the server does not show its head"),
-        ({"unread": True}, "the generator's head cannot be"),
-    ],
-)
-def test_a_head_that_is_not_seen_is_named(given: Any, named: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_head_that_is_not_seen_is_named(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "curricula")
-    alone(heads=head(None, **given)).watch(batch(1e-6))
-    (record,) = caplog.records
-    assert named in record.getMessage()
-    assert "so a stale one is seen by its log-probabilities alone" in record.getMessage()
+    watching = alone(heads=head(None, "it sleeps"))
+    for _ in range(2):
+        watching.watch(batch(1e-6))
+    (line,) = caplog.messages
+    assert line.endswith("on 5 tokens; it sleeps; a stale head is seen by its log-probabilities alone")
+    caplog.clear()
+    alone().watch(batch(1e-6))
+    assert "TRL's generator has no sync_weights or _iter_named_params to look at; a stale head" in caplog.messages[0]
+
+
+def test_a_head_that_is_not_seen_from_some_update_on_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    heads = head(False)
+    watching = alone(heads=heads)
+    watching.watch(batch(1e-6))
+    assert not warnings(caplog)
+    heads.unread, heads.is_stale = "it was not sent", lambda: None
+    for _ in range(3):
+        watching.watch(batch(1e-6))
+    (line,) = warnings(caplog)
+    assert line == (
+        "trainer and generator: it was not sent; a stale head is seen by its log-probabilities alone (said once)"
+    )
 
 
 def test_fp32_on_one_side_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

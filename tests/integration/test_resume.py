@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from host import Trace, dataset, trainer, weights_digest
+from trl import GRPOTrainer
 
 from curricula import CurriculaError
 from curricula_trl import CurriculumSampler
@@ -55,6 +57,32 @@ def test_counts_between_two_logs_go_on(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "whole" / f"checkpoint-{step}", folder / f"checkpoint-{step}")
         _, _, told = run(folder, str(folder / f"checkpoint-{step}"), **settings)
         assert told == metrics, step
+
+
+class Apart(GRPOTrainer):
+    """One whose generator gives log-probabilities that are further from the trainer's after the first update."""
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        output = super()._generate_and_score_completions(inputs)
+        offset = 0.3 if self.state.global_step else 0.02
+        output["sampling_per_token_logps"] = output["old_per_token_logps"] - offset
+        output["sampling_per_token_logps"][0, 0] = torch.nan
+        return output
+
+
+def test_what_trainer_and_generator_differed_by_goes_on(tmp_path: Path) -> None:
+    settings = {"cls": Apart, "steps_per_generation": 2}
+    _, _, metrics = run(tmp_path / "whole", **settings)
+    assert metrics["mismatch/stale"] == 2
+    assert metrics["mismatch/left_out"] == 3
+    for step in (2, 3, 5):
+        folder = tmp_path / f"from-{step}"
+        shutil.copytree(tmp_path / "whole" / f"checkpoint-{step}", folder / f"checkpoint-{step}")
+        _, _, told = run(folder, str(folder / f"checkpoint-{step}"), **settings)
+        kinds = [
+            {name: value for name, value in found.items() if name.startswith("mismatch/")} for found in (told, metrics)
+        ]
+        assert kinds[0] == kinds[1], step
 
 
 def test_resume_by_epoch(tmp_path: Path) -> None:
