@@ -8,7 +8,7 @@ from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbed
 
 from curricula.errors import CurriculaRuntimeError
 from curricula_vllm.plugin import FP32_HEAD, fp32_head_is_asked
-from curricula_vllm.reading import parts, shows_head
+from curricula_vllm.reading import engine_model, parts, shows_head
 
 # From 0.26 on the head's dtype is an attribute; before it, the projection is a method to override.
 HAS_DTYPE = hasattr(LogitsProcessor, "_apply_head")
@@ -33,12 +33,21 @@ class FP32Head(LogitsProcessor):
                 return super()._get_logits(hidden_states, lm_head, embedding_bias, skip_gather)
             if not isinstance(lm_head.quant_method, UnquantizedEmbeddingMethod):
                 raise CurriculaRuntimeError(
-                    f"an FP32 head: expected a head that is not quantised; got {type(lm_head.quant_method).__name__}"
+                    f"an FP32 head: expected a head that is not quantised; got {type(lm_head.quant_method).__name__}: "
+                    f"unset {FP32_HEAD}, or quantise all but the head"
                 )
-            bias = None if embedding_bias is None else embedding_bias.float()
-            logits = torch.nn.functional.linear(hidden_states.float(), lm_head.weight.float(), bias)
-            gathered = self._gather_logits(logits)
+            gathered = self._gather_logits(_in_fp32(hidden_states, lm_head.weight, embedding_bias))
             return None if gathered is None else gathered[..., : self.org_vocab_size]
+
+
+def _in_fp32(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """Logits in float32. A GPU sums into it from 16 bits, as later versions of vLLM; else the weights are copied."""
+    bias = None if bias is None else bias.float()
+    if not hidden.is_cuda or hidden.dtype != weight.dtype or hidden.dtype not in (torch.float16, torch.bfloat16):
+        return torch.nn.functional.linear(hidden.float(), weight.float(), bias)
+    logits = torch.mm(hidden.reshape(-1, hidden.shape[-1]), weight.t(), out_dtype=torch.float32)
+    logits = logits if bias is None else logits + bias
+    return logits.reshape(*hidden.shape[:-1], -1)
 
 
 def force_fp32() -> None:
@@ -85,7 +94,7 @@ def head_dtype(generation: Any) -> str:
         CurriculaRuntimeError: An engine in this process has no FP32 head, although the environment asks for one.
     """
     if generation.mode == "colocate":
-        model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
+        model = engine_model(generation)
         for module in model.modules():
             if isinstance(module, LogitsProcessor):
                 dtype = getattr(module, "head_dtype", None) or next(model.parameters()).dtype
@@ -112,8 +121,7 @@ def head_dtype(generation: Any) -> str:
 def model_dtype(generation: Any) -> str:
     """What the generator of TRL's `VLLMGeneration` keeps its weights in, as "bfloat16"; "" where that is not shown."""
     if generation.mode == "colocate":
-        model = generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
-        return str(next(model.parameters()).dtype).removeprefix("torch.")
+        return str(next(engine_model(generation).parameters()).dtype).removeprefix("torch.")
     client = getattr(generation, "vllm_client", None)
     shown = {} if client is None else client.get_server_info().get("model_config") or {}
     return str(shown.get("dtype") or "").removeprefix("torch.")

@@ -57,6 +57,11 @@ def shows_head(generation: Any) -> bool:
     return shown.get("worker_extension_cls") == EXTENSION
 
 
+def engine_model(generation: Any) -> Any:
+    """The model of an engine in this process, of TRL's `VLLMGeneration`."""
+    return generation.llm.llm_engine.model_executor.driver_worker.model_runner.model
+
+
 def parts(generation: Any, rows: Sequence[int], columns: Sequence[int]) -> list[Part]:
     """What the engine of TRL's `VLLMGeneration` holds of its head: in this process, or in all workers of a server.
 
@@ -68,7 +73,7 @@ def parts(generation: Any, rows: Sequence[int], columns: Sequence[int]) -> list[
         columns: Of the hidden state.
     """
     if generation.mode == "colocate":
-        found = read(generation.llm.llm_engine.model_executor.driver_worker.model_runner.model, rows, columns)
+        found = read(engine_model(generation), rows, columns)
         return [] if found is None else [found]
     client = generation.vllm_client
     asked = {"method": Extension.curricula_head.__name__, "args": [list(rows), list(columns)]}

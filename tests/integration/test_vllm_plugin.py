@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbed
 
 from curricula import CurriculaRuntimeError  # noqa: E402
 from curricula_vllm import head, plugin  # noqa: E402
+from curricula_vllm.reading import read  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -90,12 +92,76 @@ def test_a_head_that_cannot_be_replaced_is_refused(monkeypatch: pytest.MonkeyPat
     assert "\n" not in str(caught.value)
 
 
-def test_an_older_vllm_projects_in_fp32_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(name="older")
+def _older(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The head as it is on a vLLM from 0.22 to 0.25."""
     monkeypatch.delattr(LogitsProcessor, "_apply_head")
+    monkeypatch.setattr(LogitsProcessor, "__init__", lambda self: torch.nn.Module.__init__(self))
     spec = importlib.util.spec_from_file_location("older_head", Path(head.__file__))
     older = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "older_head", older)
     spec.loader.exec_module(older)
+    return older
+
+
+def test_an_older_vllm_projects_as_it_does_where_fp32_is_not_asked_for(
+    older: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(LogitsProcessor, "_get_logits", lambda *arguments: given.append(arguments[1:]) or "its own")
+    monkeypatch.delenv(plugin.FP32_HEAD, raising=False)
+    assert older.FP32Head()._get_logits("hidden", "head", None) == "its own"
+    assert given == [("hidden", "head", None, False)]
+    monkeypatch.setenv(plugin.FP32_HEAD, "1")
+    processor = older.FP32Head()
+    assert processor.head_dtype == torch.float32
+    processor._gather_logits, processor.org_vocab_size = lambda logits: logits, 5
+    layer = SimpleNamespace(weight=torch.eye(8).bfloat16(), quant_method=UnquantizedEmbeddingMethod())
+    found = processor._get_logits(torch.ones(2, 8).bfloat16(), layer, torch.full((8,), 0.5).bfloat16())
+    assert torch.equal(found, torch.full((2, 5), 1.5))
+    processor._gather_logits = lambda logits: None  # on all ranks but one
+    assert processor._get_logits(torch.ones(2, 8).bfloat16(), layer, None) is None
+    assert len(given) == 1
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_head_of_an_older_vllm_is_read_as_it_computes(asked: bool) -> None:
+    torch.manual_seed(0)
+    weight, packed = torch.randn(9, 6).bfloat16(), torch.randn(9, 6).bfloat16()
+    method = SimpleNamespace(apply=lambda layer, hidden: hidden @ packed.T)
+    layer = SimpleNamespace(weight=weight, quant_method=method)
+    processor = SimpleNamespace(**{"head_dtype": torch.float32} if asked else {})
+    found = read(SimpleNamespace(lm_head=layer, logits_processor=processor), [2, 7], [1, 4])
+    assert torch.equal(found.values, (weight if asked else packed).float()[[2, 7]][:, [1, 4]])
+    assert (found.dtype, found.computes) == ("bfloat16", "float32" if asked else "bfloat16")
+
+
+class OnGPU(torch.Tensor):
+    """Says that it is."""
+
+    is_cuda = True
+
+
+@pytest.mark.parametrize("bias", [None, torch.ones(8)])
+@pytest.mark.parametrize(("dtype", "summed"), [("bfloat16", True), ("float16", True), ("float32", False)])
+def test_an_older_vllm_copies_no_head_on_a_gpu(
+    older: Any, dtype: str, summed: bool, bias: torch.Tensor | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[torch.dtype] = []
+
+    def product(one: torch.Tensor, other: torch.Tensor, out_dtype: torch.dtype) -> torch.Tensor:
+        asked.append(out_dtype)
+        return one.as_subclass(torch.Tensor).to(out_dtype) @ other.to(out_dtype)
+
+    monkeypatch.setattr(torch, "mm", product)
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(2, 3, 16).to(getattr(torch, dtype)), torch.randn(8, 16).to(getattr(torch, dtype))
+    found = older._in_fp32(hidden.as_subclass(OnGPU), weight, None if bias is None else bias.to(weight.dtype))
+    torch.testing.assert_close(found.as_subclass(torch.Tensor), older._in_fp32(hidden, weight, bias))
+    assert asked == [torch.float32] * summed
+
+
+def test_an_older_vllm_projects_in_fp32_too(older: Any) -> None:
     torch.manual_seed(0)
     hidden, weight = torch.randn(3, 16).bfloat16(), torch.randn(8, 16).bfloat16()
     layer = SimpleNamespace(weight=weight, quant_method=UnquantizedEmbeddingMethod())
