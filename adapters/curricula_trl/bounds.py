@@ -106,7 +106,7 @@ def check_bounds(config: CurriculumConfig) -> None:
 
 def _check_steps(config: CurriculumConfig) -> None:
     """Refuses a length that transformers takes for none given, and then trains for three epochs."""
-    steps = config.trainer.get("max_steps")
+    steps: Any = config.trainer.get("max_steps")
     if _is_number(steps) and steps != -1 and steps < 1:
         message = f"expected 1 or more, or -1 for a run by num_train_epochs; got {steps}; change it"
         raise config_error(config.origin, ("trainer", "max_steps"), message)

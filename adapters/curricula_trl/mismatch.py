@@ -84,23 +84,16 @@ def measured(output: dict[str, Any], ranks: Ranks) -> Differences | None:
 
 
 def sides_of(trainer: Any, ranks: Ranks) -> Sides:
-    """What a trainer and its generator compute in, the same on all ranks; a server is asked by the first."""
-    if not getattr(trainer, "use_vllm", False):
+    """What a trainer and its generator compute in; the generator is asked on the first rank."""
+    if not getattr(trainer, "use_vllm", False) or not ranks.is_main:
         return Sides(head_dtype(trainer), "", model_dtype(trainer))
+    from curricula_vllm.head import head_dtype as generator_head_dtype
+    from curricula_vllm.head import model_dtype as generator_dtype
 
-    def found() -> list[str]:
-        from curricula_vllm.head import head_dtype as generator_head_dtype
-        from curricula_vllm.head import model_dtype as generator_dtype
-
-        generation = trainer.vllm_generation
-        return [
-            head_dtype(trainer),
-            generator_head_dtype(generation),
-            model_dtype(trainer),
-            generator_dtype(generation),
-        ]
-
-    return Sides(*ranks.from_main(found))
+    generation = trainer.vllm_generation
+    return Sides(
+        head_dtype(trainer), generator_head_dtype(generation), model_dtype(trainer), generator_dtype(generation)
+    )
 
 
 class Mismatch:
@@ -108,7 +101,7 @@ class Mismatch:
 
     Args:
         ranks: Of the trainer.
-        sides: What both compute in.
+        sides: What both compute in; those of the first rank are used by all.
         heads: Looks at the head of this rank's generator; on every rank or on none.
         uses_vllm: Whether the generator is one that gives log-probabilities.
     """
@@ -122,9 +115,12 @@ class Mismatch:
         self._left_out = 0
         # Of this process, and so not saved: a run that is resumed says how it begins, too.
         self._reported = self._said_unread = False
+        self._shared = False
 
     def watch(self, output: dict[str, Any]) -> None:
         """Measures a batch that was just generated, before anything is done to it."""
+        if not self._shared:
+            self._sides, self._shared = Sides(*self._ranks.from_main(lambda: list(self._sides))), True
         stale = self._stale_ranks(output)
         found = measured(output, self._ranks)
         if found is not None and (found.tokens or found.left_out):

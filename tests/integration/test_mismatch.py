@@ -25,6 +25,9 @@ class Alone:
     def gather(self, column: torch.Tensor) -> torch.Tensor:
         return column
 
+    def from_main(self, produce: Any) -> Any:
+        return produce()
+
     def together(self, subject: str, action: Any) -> Any:
         return action()
 
@@ -124,6 +127,22 @@ def test_the_coarser_side_counts_and_an_unknown_one_may_be_coarse() -> None:
     assert Sides("float32", "", "float32", "").least == 0.03
     # Above what bfloat16's healthy runs are in its three further bits, below what it is itself allowed.
     assert 1.8e-2 / 2**3 < Sides("float16", "", "float32", "float16").least == 5e-3 < LEAST["bfloat16"]
+
+
+class Second(Alone):
+    """The second of two ranks, which does not ask the generator."""
+
+    world_size, is_main = 2, False
+
+    def from_main(self, produce: Any) -> Any:
+        return ["float32", "float32", "float32", "float32"]
+
+
+def test_all_ranks_judge_by_what_the_first_was_told() -> None:
+    watching = Mismatch(Second(), Sides("float32", "", "float32"))  # type: ignore[arg-type]
+    for offset in (1e-6, 1e-3):
+        watching.watch(batch(offset))
+    assert watching.state()["counts"]["update"] == 1
 
 
 def test_a_resumed_run_goes_on_as_it_would_have() -> None:
