@@ -10,6 +10,7 @@ import torch
 from curricula_trl.merge import Part, by_row, count_items, gathered, picked
 from curricula_trl.ranks import Ranks
 from curricula_trl.rounds import Floats, Round
+from curricula_trl.texts import tokenizer_of
 
 _EPSILON = 1e-4  # TRL's own, beside the spread of rewards
 
@@ -125,6 +126,6 @@ def _spread(values: Floats | None) -> float:
 
 
 def _pads(trainer: Any) -> dict[str, int]:
-    tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+    tokenizer = tokenizer_of(trainer)
     pad = tokenizer.pad_token_id or 0
     return {"prompt_ids": pad, "completion_ids": pad, "tool_mask": 1, "importance_sampling_ratio": 1}

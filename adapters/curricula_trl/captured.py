@@ -101,12 +101,12 @@ class Captured:
         if masked:
             told[1] = (output["completion_mask"] * output.get("tool_mask", 1)).any(dim=1).long().cpu().numpy()
         if ends is not None:
-            told.append((ends.put_in > 0).long().cpu().numpy())
+            told.append(np.array(ends.interrupted, dtype=np.int64))
         table = torch.from_numpy(np.stack(told, axis=1)).to(self._rewards.device)
         told = list(ranks.gather(table).cpu().numpy().T)
         columns = self._rewards.detach().to("cpu", torch.float64).numpy()
-        forced = told[3] != 0 if ends is not None else None
-        return Scores(columns, told[0], told[1] != 0, told[2] != 0, forced)
+        interrupted = told[3] != 0 if ends is not None else None
+        return Scores(columns, told[0], told[1] != 0, told[2] != 0, interrupted)
 
     def _tokens(self, output: dict[str, Any], ends: Ends | None) -> list[int]:
         """Tokens that the policy chose: what was put in, by an interruption or by tools, is not counted."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula import Draw, GroupOutcome
+from curricula_trl.texts import tokenizer_of
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -100,7 +101,7 @@ def truncated(trainer: Any, completion_ids: Sequence[Sequence[int]], full: Seque
         completion_ids: The rollouts.
         full: Which had all the tokens that they may have.
     """
-    tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+    tokenizer = tokenizer_of(trainer)
     ends = {*getattr(trainer, "eos_token_ids", [tokenizer.eos_token_id]), tokenizer.pad_token_id}
     return [
         whole and len(ids) > 0 and int(ids[-1]) not in ends for ids, whole in zip(completion_ids, full, strict=True)

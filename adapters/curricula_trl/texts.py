@@ -1,4 +1,4 @@
-"""The prompts of a data set as text, read when they are asked for."""
+"""The prompts of a data set as text, read when they are asked for; and the tokenizer that takes them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,6 +29,11 @@ class Texts:
         else:
             prompts = [self._dataset[int(row)][COLUMN] for row in rows]
         return [text_of(prompt) for prompt in prompts]
+
+
+def tokenizer_of(trainer: Any) -> Any:
+    """The tokenizer of a trainer, also where a processor holds it."""
+    return getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
 
 
 def text_of(prompt: Any) -> str:

@@ -52,7 +52,7 @@ class Record:
 
         def finish(trainer: Any, output: dict[str, Any]) -> Any:
             ends = inner(trainer, output)
-            rows = [_row(output, number, bool(count)) for number, count in enumerate(ends.put_in)]
+            rows = [_row(output, number, found) for number, found in enumerate(ends.interrupted)]
             self.outputs.append(dict(output))
             self.rounds.append(gather_object(rows))
             return ends

@@ -209,13 +209,19 @@ def test_an_end_that_no_policy_chose_is_put_in(tmp_path: Path) -> None:
         return begun(prompt, *(([], None) if silent[-1] else (tokens, logps)), *limits)
 
     host._curricula.interruption._begun = nothing
-    record = Record(host)
+    record, told = Record(host), []
+    tell = host._curricula.curriculum.tell
+    host._curricula.curriculum.tell = lambda outcomes: told.extend(outcomes) or tell(outcomes)
     host.train()
     (rows,) = record.rounds
     assert sum(silent) == 2
     for row, gave_nothing in zip(rows, silent, strict=True):
         if gave_nothing:
-            assert (row["tokens"], row["mask"], row["interrupted"]) == ([host.eos_token_ids[0]], [0], True)
+            assert (row["tokens"], row["mask"], row["interrupted"]) == ([host.eos_token_ids[0]], [0], False)
+    counted = [pair for one in told for pair in zip(one.tokens.tolist(), one.interrupted.tolist(), strict=True)]
+    assert counted == [(sum(row["mask"]), row["interrupted"]) for row in rows]
+    assert [count == 0 for count, _ in counted] == silent
+    assert any(found for _, found in counted)
     assert int(record.outputs[0]["num_items_in_batch"]) == sum(sum(row["mask"]) for row in rows)
 
 

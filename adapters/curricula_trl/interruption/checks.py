@@ -9,14 +9,15 @@ from curricula.config import InterruptionConfig
 from curricula.config.explain import config_error
 from curricula.config.schema import shown
 from curricula_trl.interruption.thinking import Thinking, token_ids
+from curricula_trl.texts import tokenizer_of
 
 _PARAMETERS = ["self", "prompt_ids", "images", "multimodal_fields", "num_generations", "has_tool_images"]
 _REGEX = "vllm_structured_outputs_regex"
 _HOOK = "_generate_single_turn"
-# Tokens of a prompt, at least, that count against a limit.
 _GRAMMARS = ("structured_outputs", "guided_decoding", "constraints", "force_words_ids", "prefix_allowed_tokens_fn")
 """What in `generation_kwargs` makes a rollout follow a form: of vLLM, and of transformers."""
 _LIMITS = {"max_completion_length": 0, "vllm_max_model_length": 1}
+"""Tokens of a prompt, at least, that count against a limit."""
 
 
 def check_mix(config: CurriculumConfig) -> None:
@@ -109,7 +110,7 @@ def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
     if ends := [token for token in trainer.eos_token_ids if token in tokens]:
         raise _refusal(
             f"expected a sentence after which a rollout goes on; got {shown(chosen.sentence)}, which holds the end "
-            f"token {tokenizer.decode(ends[:1])!r}"
+            f"token {tokenizer.decode(ends[:1])!r}; set interruption.sentence to another"
         )
     if chosen.closing and Thinking(tokenizer, chosen.closing).end(tokens) is None:
         raise _refusal(
@@ -132,11 +133,6 @@ def sentence_of(trainer: Any, chosen: InterruptionConfig) -> list[int]:
                 f"answer {chosen.answer}; lower them, or raise {name}"
             )
     return tokens
-
-
-def tokenizer_of(trainer: Any) -> Any:
-    """The tokenizer, also where a processor holds it."""
-    return getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
 
 
 def _form(regex: Any, kwargs: Any) -> str | None:

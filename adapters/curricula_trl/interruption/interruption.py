@@ -8,7 +8,7 @@ import torch
 from curricula import CurriculaRuntimeError, CurriculumConfig
 from curricula.config import InterruptionConfig
 from curricula_trl.interruption.bounded import generate_bounded
-from curricula_trl.interruption.checks import check_trainer, sentence_of, tokenizer_of
+from curricula_trl.interruption.checks import check_trainer, sentence_of
 from curricula_trl.interruption.masking import mask_forced
 from curricula_trl.interruption.plan import Plan
 from curricula_trl.interruption.rollouts import Begun, Rollout, begun, joined, within
@@ -17,6 +17,7 @@ from curricula_trl.interruption.thinking import Thinking
 from curricula_trl.merge import count_items
 from curricula_trl.ranks import Ranks
 from curricula_trl.room import Room
+from curricula_trl.texts import tokenizer_of
 
 Turn = Callable[[list[list[int]], Mapping[str, Any]], tuple[Any, Any]]
 """TRL's generation of one turn, of token ids and of what else there is for each of them."""
@@ -26,11 +27,13 @@ class Ends(NamedTuple):
     """How this rank's B rollouts of a round ended.
 
     Attributes:
-        put_in: Shape (B,), tokens that were put into each; 0 for those that were not interrupted.
+        put_in: Shape (B,), tokens that were put into each.
+        interrupted: Into which of them the sentence was put; an end for a rollout without a token is none.
         full: Which of them had all the tokens that they may have.
     """
 
     put_in: torch.Tensor
+    interrupted: list[bool]
     full: list[bool]
 
 
@@ -114,9 +117,10 @@ class Interruption:
         self._ranks.together("interrupted rollouts", mask)
         assert rollouts is not None
         output["num_items_in_batch"] = count_items(self._ranks, output)
-        put_in = [0 if rollout.forced is None else len(rollout.forced.tokens) for rollout in rollouts]
-        device = output["completion_ids"].device
-        return Ends(torch.tensor(put_in, device=device), [rollout.full for rollout in rollouts])
+        forced = [() if rollout.forced is None else rollout.forced.tokens for rollout in rollouts]
+        put_in = torch.tensor([len(tokens) for tokens in forced], device=output["completion_ids"].device)
+        interrupted = [tokens == tuple(self._sentence) for tokens in forced]
+        return Ends(put_in, interrupted, [rollout.full for rollout in rollouts])
 
     def _begun(
         self,

@@ -27,7 +27,10 @@ def mask_forced(output: dict[str, Any], forced: Sequence[Forced | None]) -> None
     mask = torch.ones_like(output["completion_mask"]) if mask is None else mask.clone()
     hidden = torch.zeros_like(ids, dtype=torch.bool)
     if len(forced) != len(ids):
-        raise CurriculaRuntimeError(f"interruption: expected {len(forced)} rollouts, as generated; got {len(ids)}")
+        raise CurriculaRuntimeError(
+            f"interruption: expected {len(forced)} rollouts, as generated; got {len(ids)}; keep TRL's rows in your "
+            "subclass, or leave interruption out of the mix"
+        )
     for row, part in enumerate(forced):
         if part is None:
             continue
