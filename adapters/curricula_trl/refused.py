@@ -23,6 +23,7 @@ from curricula.config.schema import shown
 _HOSTS = ("trl", "transformers", "accelerate", "peft", "vllm")
 _OURS = re.compile(r"curricula(_\w+)?$")
 _USERS = "_calculate_rewards"  # the method of TRL's that runs users' own code
+_LOADING = "from_pretrained"  # transformers' method for a model, its configuration and its tokenizer
 _FRAMES = 4
 _ADDRESS = ("vllm_server_base_url", "vllm_server_host", "vllm_server_port")
 # While a trainer is built, the plain RuntimeError too: memory, devices and process groups have classes of their own.
@@ -45,7 +46,7 @@ def building(config: CurriculumConfig, model: str | None = None) -> Generator[No
 
     Args:
         config: The mix.
-        model: What is loaded within, if anything: a file that cannot be read is the model's.
+        model: What is loaded within, if anything: what cannot be read as it is loaded is the model's.
 
     Raises:
         ConfigError: In one line, with the argument where it can be told.
@@ -59,6 +60,8 @@ def building(config: CurriculumConfig, model: str | None = None) -> Generator[No
             raise _unreachable(config, error) from error
         if model is None or _named(config, error):
             raise _refusal(config, error) from error
+        if not _is_of_the_model(model, error):  # a full disk, say
+            raise
         raise _unloadable(config, model, error) from error
     except Exception as error:
         if not (_is_of_a_kind(error) or type(error) is RuntimeError) or not _is_of_a_host(error):
@@ -103,6 +106,12 @@ def _is_of_a_host(error: BaseException) -> bool:
     packages = [module.partition(".")[0] for module in _modules(error)]
     known = [name for name in packages if name in _HOSTS or _OURS.match(name)]
     return bool(known) and known[-1] in _HOSTS
+
+
+def _is_of_the_model(model: str, error: BaseException) -> bool:
+    """Whether a file of the model's could not be read: by its path, or by what was reading."""
+    names = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return isinstance(error, SafetensorError) or _LOADING in names or model in str(error)
 
 
 def _unloadable(config: CurriculumConfig, model: str, error: BaseException) -> Exception:

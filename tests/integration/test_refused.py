@@ -43,9 +43,19 @@ def test_a_server_that_is_not_there_is_no_bad_model(kind: type[Exception]) -> No
     message = r"trainer\.vllm_server_port: expected a vLLM server that answers; got: The vLLM .* after 1.0 seconds\.$"
     with pytest.raises(ConfigError, match=message), building(config, "m"):
         module.call(wait)
-    # The hub's connection is the model's matter.
+    # The hub's connection is the model's matter, as the model is loaded.
+    exec("def from_pretrained(wait):\n    wait(None)\n", module.__dict__)
+    module.__dict__["__name__"] = "transformers.modeling_utils"
     with pytest.raises(ConfigError, match="model: expected a model that transformers can load"), building(config, "m"):
-        wait(None)
+        module.from_pretrained(wait)
+
+
+def test_a_disk_that_is_full_is_no_bad_model() -> None:
+    config = CurriculumConfig.model_validate({"model": "org/name"})
+    with pytest.raises(OSError, match="No space left on device"), building(config, "org/name"):
+        raise OSError(28, "No space left on device", "/out/run")
+    with pytest.raises(ConfigError, match="model: expected a model"), building(config, "org/name"):
+        raise OSError("org/name is not a local folder")
 
 
 def test_a_reward_that_raises_keeps_its_traceback(tmp_path: Path) -> None:

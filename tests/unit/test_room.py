@@ -54,6 +54,27 @@ def test_a_server_is_asked_once() -> None:
     assert asked == ["http://here/v1/models"]
 
 
+@pytest.mark.parametrize("answer", [{"data": []}, {"data": [{}]}, {}, Exception("Request failed: 404, no such route")])
+def test_of_a_server_that_does_not_say_the_trainers_limit_is_known(answer: Any) -> None:
+    def get(_: str) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    generation = SimpleNamespace(vllm_client=SimpleNamespace(_get=get, base_url="http://here"))
+    host = trainer(use_vllm=True, vllm_mode="server", vllm_generation=generation)
+    assert Room(ONE).limits(host, PROMPTS) == [32, 32]
+
+
+def test_a_server_that_fails_is_not_passed_over() -> None:
+    def get(_: str) -> Any:
+        raise Exception("Request failed: 500, no memory")
+
+    generation = SimpleNamespace(vllm_client=SimpleNamespace(_get=get, base_url="http://here"))
+    with pytest.raises(Exception, match="500, no memory"):
+        Room(ONE).limits(trainer(use_vllm=True, vllm_mode="server", vllm_generation=generation), PROMPTS)
+
+
 def test_a_rollout_function_has_limits_of_its_own() -> None:
     assert Room(ONE).limits(trainer(rollout_func=print), PROMPTS) == [None, None]
 
