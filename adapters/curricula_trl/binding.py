@@ -44,8 +44,6 @@ class Binding:
 
     def __init__(self, trainer: Any, rows: Rows, config: CurriculumConfig, curriculum: Curriculum | None) -> None:
         self.ranks = Ranks(trainer.accelerator)
-        # First: ranks speak of it, and what follows may be refused on one of them.
-        sides = sides_of(trainer, self.ranks)
         self.rows = rows
         self.config = config
         self._ahead = None if curriculum is None else Ahead(curriculum)
@@ -64,6 +62,7 @@ class Binding:
         self.refill = Refill(config.refill, self.ranks)
         self._finish = Finish(config.recipe, self.ranks, config.curriculum.tolerance)
         self.clipping = Clipping(self.ranks, config.monitor.clipping, getattr(trainer, "loss_type", ""))
+        sides = sides_of(trainer, self.ranks)
         self._heads = Heads.of(trainer, self.ranks.is_main)
         self._mismatch = Mismatch(self.ranks, sides, self._heads, bool(getattr(trainer, "use_vllm", False)))
         self._saving = Saving(self.ranks, self._ahead, self.refill, self._mismatch, self.clipping, len(rows))

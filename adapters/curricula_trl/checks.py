@@ -25,7 +25,7 @@ def check_trainer(trainer: Any) -> None:
     if not isinstance(trainer, (GRPOTrainer, RLOOTrainer)):
         raise CurriculaValueError(
             f"attach: expected a trl.GRPOTrainer or trl.RLOOTrainer (or a subclass); got {name}, which has no groups "
-            "of rollouts to choose prompts for"
+            "of rollouts to choose prompts for; use one of them"
         )
     for hook in _HOOKS:
         if hook in vars(trainer):
@@ -35,7 +35,7 @@ def check_trainer(trainer: Any) -> None:
             )
     size: Any = trainer.num_generations
     if size < 2:
-        raise CurriculaValueError(f"attach: a group needs at least 2 rollouts; num_generations is {size}")
+        raise CurriculaValueError(f"attach: a group needs at least 2 rollouts; num_generations is {size}; raise it")
 
 
 def check_rewards(trainer: Any, config: CurriculumConfig) -> None:

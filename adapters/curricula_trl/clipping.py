@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from curricula import CheckpointError
 from curricula_trl.losses import LOSSES, loss_of
+from curricula_trl.merge import loss_mask
 from curricula_trl.ranks import Ranks
-from curricula_trl.recipes.finish.groups import loss_mask
 
 LOW, HIGH, CELLS = 1e-6, 20.0, 4096
 """Entropies in nats are counted in cells of equal ratio (.4%); below LOW they are rounding, above HIGH no
@@ -162,7 +162,9 @@ class Clipping:
             case None | {} if not state:
                 found, told = np.zeros_like(self._before), dict[str, float]()
             case _:
-                raise CheckpointError(f"clipping: expected its saved counts; got {str(state)[:80]}")
+                raise CheckpointError(
+                    f"clipping: expected its saved counts; got {str(state)[:80]}; resume from an older checkpoint"
+                )
         if self._active:
             self._before, self._since, self._mine, self._shown = found, None, None, told
 

@@ -81,7 +81,9 @@ class CurriculumSampler(Sampler[int]):
         self.config = as_config(config)
         for name, value, least in (("batch_size", batch_size, 1), ("group_size", group_size, 2), ("repeat", repeat, 1)):
             if value < least:
-                raise CurriculaValueError(f"CurriculumSampler: {name}: expected at least {least}; got {value}")
+                raise CurriculaValueError(
+                    f"CurriculumSampler: {name}: expected at least {least}; got {value}; raise it"
+                )
         self._trainer: Any = None
         self._binding: Binding | None = None
         self._callback: CurriculumCallback | None = None

@@ -39,7 +39,7 @@ def fp32_head_is_asked() -> bool:
     """
     value = os.environ.get(FP32_HEAD, "")
     if value not in {"", "0", "1"}:
-        raise CurriculaValueError(f"{FP32_HEAD}: expected 0 or 1 in the environment; got {value!r}")
+        raise CurriculaValueError(f"{FP32_HEAD}: expected 0 or 1 in the environment; got {value!r}; change or unset it")
     return value == "1"
 
 

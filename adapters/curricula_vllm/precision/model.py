@@ -45,7 +45,10 @@ def head_in_fp32(model: Any) -> Iterator[None]:
     """Computes the logits in 32 bits meanwhile."""
     head = model.get_output_embeddings()
     if not isinstance(head, torch.nn.Linear):
-        raise CurriculaRuntimeError(f"expected a linear head of logits; got {type(head).__name__}")
+        raise CurriculaRuntimeError(
+            f"an FP32 head: expected a linear head of logits; got {type(head).__name__}; leave heads in 32 bits out "
+            "(--heads)"
+        )
     head.forward = in_fp32(head)
     try:
         yield

@@ -36,7 +36,7 @@ def read_prompts(path: Path, most: int) -> list[Any]:
         CurriculaValueError: A file that cannot be read, or without prompts, with the place.
     """
     if not path.is_file():
-        raise CurriculaValueError(f"--prompts: expected a .jsonl, .parquet or text file; got {path}, which is none")
+        raise _refusal("a .jsonl, .parquet or text file", f"{path}, which is none", "check the path")
     try:
         if path.suffix == ".parquet":
             found = _parquet(path, most)
@@ -45,29 +45,26 @@ def read_prompts(path: Path, most: int) -> list[Any]:
             filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()][:most]
             found = [_of_json(path, *line) for line in filled] if path.suffix == ".jsonl" else [t for _, t in filled]
     except (OSError, UnicodeDecodeError) as error:
-        raise CurriculaValueError(f"--prompts: expected a file that can be read; got {path}: {error}") from error
+        raise _refusal("a file that can be read", f"{path}: {error}", "give another") from error
     if len(found) < 2:
-        given = "one" if found else "none"
-        raise CurriculaValueError(
-            f"--prompts: expected at least two prompts, as a standard error is over completions; got {given} in {path}"
-        )
+        given = f"{'one' if found else 'none'} in {path}"
+        raise _refusal("at least two prompts, as a standard error is over completions", given, "add more")
     for number, prompt in enumerate(found, 1):
         if not (prompt and (isinstance(prompt, str) or _is_chat(prompt))):
-            raise CurriculaValueError(
-                f"--prompts: expected a text, or messages with role and content; got {str(prompt)[:80]!r}, prompt "
-                f"{number} of {path}"
-            )
+            given = f"{str(prompt)[:80]!r}, prompt {number} of {path}"
+            raise _refusal("a text, or messages with role and content", given, "change it")
     return found
 
 
 def _of_json(path: Path, number: int, line: str) -> Any:
+    place = f"in line {number} of {path}"
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise CurriculaValueError(f"--prompts: expected JSON; got other text in line {number} of {path}") from error
+        raise _refusal("JSON", f"other text {place}", "change it") from error
     if not isinstance(row, dict) or "prompt" not in row:
         given = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-        raise CurriculaValueError(f"--prompts: expected an object with prompt; got {given} in line {number} of {path}")
+        raise _refusal("an object with prompt", f"{given} {place}", "add it")
     return row["prompt"]
 
 
@@ -79,12 +76,16 @@ def _parquet(path: Path, most: int) -> list[Any]:
         table: Any = parquet.ParquetFile(path)
         names = table.schema_arrow.names
         if "prompt" not in names:
-            raise CurriculaValueError(f"--prompts: expected a column prompt; got {', '.join(names)} in {path}")
+            raise _refusal("a column prompt", f"{', '.join(names)} in {path}", "rename one")
         for batch in table.iter_batches(batch_size=most, columns=["prompt"]):
             return batch.column(0).to_pylist()
     except pyarrow.ArrowInvalid as error:
-        raise CurriculaValueError(f"--prompts: expected Parquet; got other bytes in {path}") from error
+        raise _refusal("Parquet", f"other bytes in {path}", "give another file") from error
     return []
+
+
+def _refusal(expected: str, given: str, advice: str) -> CurriculaValueError:
+    return CurriculaValueError(f"--prompts: expected {expected}; got {given}; {advice}")
 
 
 def _is_chat(prompt: Any) -> bool:
