@@ -52,12 +52,17 @@ def contradicted(folder: Path) -> None:
     check(load(folder, "recipe: cispo\ntrainer: {epsilon_high: 0.2}\nmodel: org/name"))
 
 
+def listed(folder: Path) -> None:
+    check(load(folder, "recipe: {zero_variance: mask}\ntrainer: {loss_type: [grpo], beta: 0.1}\nmodel: org/name"))
+
+
 CASES = {
     "recipe-name": named,
     "recipe-part": part,
     "recipe-batching": batching,
     "recipe-unknown": partial(load, text="recipe: cipso"),
     "recipe-contradicted": contradicted,
+    "recipe-listed": listed,
     "recipe-built-otherwise": partial(attach, config="cispo"),
     "recipe-prompts-of-rows": partial(attach, config={"aggregation": "prompt"}, loss_type="grpo"),
     "recipe-scaled": partial(attach, config={"normaliser": "batch"}),
