@@ -133,12 +133,14 @@ def _check_batch(config: CurriculumConfig) -> None:
 
 
 def _expected(hint: Any) -> str | None:
-    """What a type admits, where it admits no text: `max_steps: "2"` fails deep inside the trainer otherwise."""
+    """What a type admits, where a value shows it: `max_steps: "2"` fails deep inside the trainer otherwise."""
     origin = typing.get_origin(hint)
     parts = set(typing.get_args(hint)) if origin in (typing.Union, UnionType) else {hint}
     parts = {typing.get_origin(part) or part for part in parts} - {NoneType}
     if parts and parts <= {dict, str} and dict in parts:
         return "a mapping"
+    if parts == {str}:
+        return "text"
     if not parts or not parts <= {int, float, bool}:
         return None
     if parts == {bool}:
@@ -151,6 +153,8 @@ def _fits(expected: str, value: Any) -> bool:
         return True
     if expected == "a mapping":
         return isinstance(value, Mapping | str)  # JSON, or a file with it
+    if expected == "text":
+        return not isinstance(value, Mapping | list)  # a number or a switch may do for TRL, which says so itself
     if isinstance(value, bool) or expected == "true or false":
         return isinstance(value, bool) and expected == "true or false"
     return isinstance(value, int) or (expected == "a number" and isinstance(value, float))

@@ -11,6 +11,7 @@ from curricula.allocation.inputs import Limits, amount, limits, named
 from curricula.allocation.result import Allocation, Band
 from curricula.allocation.solving import Problem
 from curricula.errors import CurriculaValueError
+from curricula.scaling.bands import tails
 from curricula.scaling.draws import check_seed
 from curricula.scaling.fitted import ScalingFit
 from curricula.scaling.laws import Floats
@@ -19,7 +20,6 @@ Method = Literal["expected", "thompson"]
 
 # Curves of each environment's posterior that gains are means over.
 DRAWS = 256
-TAILS = (0.05, 0.95)
 PLACES = 256
 
 
@@ -143,7 +143,7 @@ def _by(names: list[str], values: Floats) -> dict[str, float]:
 
 
 def _band(values: Floats) -> Band:
-    low, high = np.quantile(values, TAILS)
+    low, high = np.quantile(values, tails())
     return Band(float(values.mean()), float(low), float(high))
 
 

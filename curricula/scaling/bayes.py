@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from curricula.scaling.bands import quantiles, tails
 from curricula.scaling.curves import Curves, Exponentials, Family, Gompertz, Lines, Sigmoids
 from curricula.scaling.laws import Floats
 from curricula.scaling.leaving import leaving
@@ -19,6 +20,8 @@ LINE = 0.15
 # A curve that falls, or that leaves its law at the end, obeys none: with these probabilities it goes on as its last
 # third does, or stays there.
 GOES_ON, STAYS = 0.25, 0.25
+# A law whose evidence is more than this part of the best one's is not told from it (Jeffreys: not worth a mention).
+ALIKE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Average:
         correlation: posterior mean of the correlation of neighbours.
         rises: posterior probability that the straight line rises.
         leaves: how the last third leaves the law, in score for each e-fold of compute; 0 where it does not.
+        rivals: laws beside the sigmoid that the points do not tell from the best one, and the ceiling of each, where
+            that is outside of the 90% band of all: there it is the probabilities beforehand that decide.
         slope: its slope for each e-fold of compute, mean and standard deviation.
     """
 
@@ -43,6 +48,7 @@ class Average:
     correlation: float
     rises: float
     leaves: float
+    rivals: tuple[tuple[type[Sigmoids], float], ...]
     slope: tuple[float, float]
 
 
@@ -54,6 +60,7 @@ def average(observed: Observations, seed: int) -> Average:
     start = _start_evidence(observed)
     families: list[Family] = []
     log_odds, scales, correlations = [line_evidence + start + np.log(LINE)], [line_scale], [line_correlation]
+    evidences: dict[type[Sigmoids], float] = {}
     sigmoid_drawn = False
     for law, probability in LAWS:
         drawn = SigmoidPosterior(observed, noise, law).draw(seed)
@@ -61,6 +68,7 @@ def average(observed: Observations, seed: int) -> Average:
             continue
         sigmoid_drawn |= law is Sigmoids
         families.append(drawn.curves)
+        evidences[law] = drawn.evidence
         log_odds.append(drawn.evidence + np.log(probability))
         scales.append(float(drawn.curves.weight @ drawn.scale))
         correlations.append(float(drawn.curves.weight @ drawn.correlation))
@@ -76,16 +84,29 @@ def average(observed: Observations, seed: int) -> Average:
         ending = line_posterior(last, Noise.of(last), seed)[0]
         families += [ending, _level(ending, last)]
         shares = [*(part * (1 - GOES_ON - STAYS) for part in shares), GOES_ON, STAYS]
+    curves = Curves(families, shares)
     return Average(
-        curves=Curves(families, shares),
+        curves=curves,
         sigmoid=sigmoid,
         bounded=bounded,
         noise=size,
         correlation=correlation,
         rises=rises,
         leaves=leaves,
+        rivals=_rivals(curves, evidences),
         slope=(float(lines.slope.mean()), float(lines.slope.std())),
     )
+
+
+def _rivals(curves: Curves, evidences: dict[type[Sigmoids], float]) -> tuple[tuple[type[Sigmoids], float], ...]:
+    low, high = quantiles(curves.ceiling[None], curves.weight, tails())[0]
+    near = max(evidences.values(), default=0.0) + np.log(ALIKE)
+    found: list[tuple[type[Sigmoids], float]] = []
+    for law, family in zip(evidences, curves.families, strict=False):
+        middle = float(quantiles(family.ceiling[None], family.weight, (0.5,))[0, 0])
+        if law is not Sigmoids and evidences[law] > near and not low <= middle <= high:
+            found.append((law, middle))
+    return tuple(found)
 
 
 def _start_evidence(observed: Observations) -> float:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curricula.scaling.curves import quantiles
+from curricula.scaling.bands import quantiles, tails
 from curricula.scaling.pairs import Pairs
 
 # Crossings are looked for up to so many times the last point: at the end sigmoids are at their ceilings.
 FARTHEST = 1e6
 PLACES = 192
-TAILS = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +50,6 @@ def crossing(pairs: Pairs, last: float) -> Crossing:
     before, beyond = ahead[after - 1, np.flatnonzero(crosses)], ahead[after, np.flatnonzero(crosses)]
     way = after - 1 + before / (before - beyond)
     at = np.exp(np.log(last) + way * np.log(FARTHEST) / (PLACES - 1))
-    low, middle, high = quantiles(at[None], np.full(len(at), 1 / len(at)), TAILS)[0]
+    ends = tails()
+    low, middle, high = quantiles(at[None], np.full(len(at), 1 / len(at)), (ends[0], 0.5, ends[1]))[0]
     return Crossing(last, a + b, a, b, float(middle), (float(low), float(high)))

@@ -7,6 +7,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from curricula.scaling.bands import systematic
 from curricula.scaling.laws import Floats, distance, power_law
 
 LN2 = float(np.log(2))
@@ -208,8 +209,7 @@ class Curves:
 
     def sample(self, n: int, rng: np.random.Generator) -> "Curves":
         """`n` curves of equal weight, drawn systematically and in random order over the families."""
-        bounds = np.cumsum(self.weight)
-        picked = np.searchsorted(bounds / bounds[-1], (np.arange(n) + rng.random()) / n)
+        picked = systematic(self.weight, n, rng.random())
         sizes = np.cumsum([0, *(len(family.weight) for family in self.families)])
         parts: list[Family] = []
         counts: list[float] = []
@@ -219,15 +219,3 @@ class Curves:
                 parts.append(family.take(rng.permutation(rows)))
                 counts.append(len(rows) / n)
         return Curves(parts, counts)
-
-
-def quantiles(values: Floats, weight: Floats, levels: Sequence[float]) -> Floats:
-    """Weighted quantiles of each row of `values` (m, n): (m, levels)."""
-    order = np.argsort(values, axis=1)
-    ordered = np.take_along_axis(values, order, axis=1)
-    bounds = np.cumsum(weight[order], axis=1)
-    bounds -= weight[order] / 2
-    found = np.empty((len(values), len(levels)))
-    for row, (bound, line) in enumerate(zip(bounds, ordered, strict=True)):
-        found[row] = np.interp(levels, bound, line)
-    return found

@@ -5,7 +5,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from curricula.errors import CurriculaValueError
 from curricula.scaling.laws import Floats
@@ -50,10 +49,9 @@ def truncated(uniform: Floats, mean: Floats, width: Floats, low: float, high: Fl
         return np.clip(drawn, low, np.maximum(high, low)), np.log(np.maximum(mass, 0))
 
 
-def systematic(log_weight: Floats, n: int, offset: float) -> npt.NDArray[np.int64]:
-    """`n` places, each as often as its weight says to within one, (n,) in increasing order."""
-    bounds = np.cumsum(np.exp(log_weight - log_weight.max()))
-    return np.searchsorted(bounds / bounds[-1], (np.arange(n) + offset) / n).astype(np.int64)
+def relative(log_weight: Floats) -> Floats:
+    """Weights in parts of the largest."""
+    return np.exp(log_weight - log_weight.max())
 
 
 def log_sum(log: Floats) -> float:

@@ -1,5 +1,6 @@
 """`fit`: from scores against compute to a curve with its band."""
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,6 +16,9 @@ from curricula.scaling.observations import Observations, observe
 from curricula.scaling.reasons import reasons_of
 from curricula.scaling.searches import ASYMPTOTES, paper_grid, power_search
 from curricula.scaling.skipping import skip_early
+
+# Standard errors are not believed where points lie so many times further from every curve: at 6 the factor ends.
+UNDERSTATED = 5.0
 
 Method = Literal["bayes", "grid", "power_law", "log_linear"]
 
@@ -41,7 +45,8 @@ def fit(
       as C_mid^−.4 up to ten times the last. With .15 a straight line in log compute, cut at 0 and 1: level in the
       middle ~ Normal(.5, .4), slope for each e-fold ~ Normal(0, .1). Noise is normal; where no standard errors are
       given its size is log-normal about .01 with a log standard deviation of .6, else it is those times a factor about
-      1.1 (.35); neighbours' deviations are correlated by 0, .3, .6 or .85 with probabilities .75, .15, .07, .03.
+      1.1 (.35), and where that comes to 5 or more they are left aside; neighbours' deviations are correlated by 0, .3,
+      .6 or .85 with probabilities .75, .15, .07, .03.
       A curve that falls, or whose last third leaves the law, goes on as that third does with probability .25 and stays
       where it is with .25. Parameters are the sigmoid's, given that it is one; forecasts average over all.
     - `grid`: the paper's procedure; see `searches.paper_grid`.
@@ -74,9 +79,16 @@ def fit(
         raise CurriculaValueError(f"fit: expected method as one of {', '.join(get_args(Method))}; got {method!r}")
     if not isinstance(seed, int | np.integer) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise CurriculaValueError(f"fit: expected seed as a whole number of 0 or more; got {seed!r}")
-    observed, start = skip_early(observe(compute, score, noise=noise, r0=r0), skip)
+    points = observe(compute, score, noise=noise, r0=r0)
+    observed, start = skip_early(points, skip)
     if method == "bayes":
-        return _bayes(observed, start, seed)
+        found = _bayes(observed, start, seed)
+        if observed.noise is None or found.noise < UNDERSTATED * float(np.median(observed.noise)):
+            return found
+        given = float(np.median(observed.noise))
+        found = _bayes(*skip_early(replace(points, noise=None), skip), seed)
+        reason = f"points scatter by {found.noise:.2g}, far more than the noise of {given:.2g} given: it was left aside"
+        return replace(found, reasons={"noise_given": reason, **found.reasons})
     if method == "log_linear":
         above = observed.take(observed.compute > 0)
         lines, _, scale, _ = line_posterior(above, Noise.of(above), seed)

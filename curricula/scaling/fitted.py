@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curricula.errors import CurriculaValueError
-from curricula.scaling.curves import Curves, Family, PowerLaws, Sigmoids, quantiles
+from curricula.scaling.bands import LEVEL, quantiles, tails
+from curricula.scaling.curves import Curves, Family, PowerLaws, Sigmoids
 from curricula.scaling.laws import Floats
-from curricula.scaling.observations import Observations, number, numbers
+from curricula.scaling.observations import Observations, check_unit, number, numbers
 
-LEVEL = 0.9
 PARAMETERS = ("asymptote", "exponent", "midpoint", "r0")
 
 
@@ -165,6 +165,7 @@ class ScalingFit:
                 raise CurriculaValueError(
                     f"of_parameters: expected {name} {'in [0, 1]' if rate else 'above 0'}; got {value!r}"
                 )
+        check_unit("of_parameters", "midpoint", midpoint)
         one = Sigmoids(*(np.array([value], float) for value in (1.0, asymptote, exponent, midpoint, r0)))
         nothing = Observations(np.array([float(midpoint)]), one.at(np.array([midpoint]))[0], None, np.zeros(1, int))
         return cls("known", nothing, Curves([one], [1.0]), best=one, noise=0.0)
@@ -173,7 +174,7 @@ class ScalingFit:
 def _tails(level: float) -> tuple[float, float]:
     if not 0 < number("a band", "level", level) < 1:
         raise CurriculaValueError(f"expected a level between 0 and 1; got {level!r}")
-    return (1 - level) / 2, (1 + level) / 2
+    return tails(level)
 
 
 def _json(value: float) -> float | None:

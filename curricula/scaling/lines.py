@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from curricula.scaling.bands import systematic
 from curricula.scaling.curves import Lines
-from curricula.scaling.draws import normals, systematic, uniforms
+from curricula.scaling.draws import normals, relative, uniforms
 from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
 from curricula.scaling.regression import Prior, regress
@@ -25,7 +26,7 @@ def line_posterior(observed: Observations, noise: Noise, seed: int) -> tuple[Lin
     log += noise.log_prior
     evidence = float(np.logaddexp.reduce(log.ravel()))
     uniform = uniforms(DRAWS, 3, seed)
-    which, size = np.divmod(systematic(log.ravel(), DRAWS, float(uniform[0, 0])), len(noise.scales))
+    which, size = np.divmod(systematic(relative(log.ravel()), DRAWS, float(uniform[0, 0])), len(noise.scales))
     normal = normals(uniform[:, 1:])
     level, slope = np.empty(DRAWS), np.empty(DRAWS)
     for index, (correlation, _) in enumerate(CORRELATIONS):

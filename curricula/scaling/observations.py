@@ -13,7 +13,9 @@ from curricula.scaling.laws import Floats
 SLACK = 0.05
 # More points than this are averaged: the cost of a fit does not grow with the log's length.
 MOST = 400
-LEAST_NOISE = 1e-4
+LEAST_NOISE, MOST_NOISE = 1e-4, 1e6
+# Compute further from 1 than this has no powers that floats hold.
+LEAST_COMPUTE, MOST_COMPUTE = 1e-60, 1e60
 NEIGHBOURS = 9
 
 
@@ -114,8 +116,8 @@ def observe(
     were logged twice and count once, unless seeds were given as rows.
 
     Raises:
-        CurriculaValueError: lengths that differ, nothing to fit, compute below 0 or not finite, scores that are no
-            rates, noise below 0.
+        CurriculaValueError: lengths that differ, nothing to fit, compute below 0, not finite or out of all
+            proportion, scores that are no rates, noise below 0 or past all that rates have.
     """
     x, y, error = numbers("fit", "compute", compute), numbers("fit", "score", score), None
     if y.ndim > 2 or x.ndim > 2 or x.shape[-1:] != y.shape[-1:] or (x.ndim == 2 and x.shape != y.shape) or y.ndim == 0:
@@ -182,12 +184,22 @@ def number(where: str, name: str, value: float) -> float:
     return float(found)
 
 
+def check_unit(where: str, name: str, compute: float) -> None:
+    """Raises CurriculaValueError where a compute above 0 is so far from 1 that floats do not hold its powers."""
+    if not LEAST_COMPUTE <= compute <= MOST_COMPUTE:
+        raise CurriculaValueError(
+            f"{where}: expected {name} from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}; got {compute:g}; take another unit"
+        )
+
+
 def _check(x: Floats, y: Floats, error: Floats | None, r0: float | None) -> None:
     if not np.isfinite(x).all() or (x < 0).any():
         worst = x[~np.isfinite(x) | (x < 0)][0]
         raise CurriculaValueError(f"fit: expected compute as finite numbers of 0 or more; got {worst:g}")
     if not (x > 0).any():
         raise CurriculaValueError(f"fit: expected a score that is a number at a compute above 0; got none of {len(y)}")
+    for extreme in (x[x > 0].min(), x.max()):
+        check_unit("fit", "compute", extreme)
     for name, values in (("score", y), ("r0", np.atleast_1d(np.nan if r0 is None else r0))):
         if name == "r0" and r0 is None:
             continue
@@ -198,6 +210,10 @@ def _check(x: Floats, y: Floats, error: Floats | None, r0: float | None) -> None
     if error is not None and (not np.isfinite(error).all() or (error < 0).any()):
         worst = error[~np.isfinite(error) | (error < 0)][0]
         raise CurriculaValueError(f"fit: expected noise as finite standard errors of 0 or more; got {worst:g}")
+    if error is not None and error.max() > MOST_NOISE:
+        raise CurriculaValueError(
+            f"fit: expected noise as standard errors of rates, up to {MOST_NOISE:g}; got {error.max():g}"
+        )
 
 
 def _replicates(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from curricula.errors import CurriculaValueError
-from curricula.scaling.curves import quantiles
+from curricula.scaling.bands import LEVEL, quantiles, tails
 from curricula.scaling.fit import fit
-from curricula.scaling.fitted import LEVEL, ScalingFit
+from curricula.scaling.fitted import ScalingFit
 from curricula.scaling.laws import Floats
-from curricula.scaling.observations import evaluation_noise
+from curricula.scaling.observations import check_unit, evaluation_noise
 
 SURE = 0.8
 LEAST_POINTS, LENGTHS = 6, 24
@@ -209,7 +209,7 @@ class _Pilots:
             mean, low, high = made.predict(self._horizon)
             return float(mean), float(low), float(high)
         curves = made.curves
-        ends = quantiles(curves.ceiling[None], curves.weight, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))[0]
+        ends = quantiles(curves.ceiling[None], curves.weight, tails())[0]
         return float(curves.weight @ curves.ceiling), float(ends[0]), float(ends[1])
 
     def _rows(self, so_far: Floats, further: Floats, fill: float) -> Floats:
@@ -253,9 +253,10 @@ def _grid(curve: ScalingFit, spacing: float, horizon: float | None, longest: flo
             f"{spacing:g} apart{f' past {start:g}' if start else ''}; got {end:g}; evaluate more often"
         )
     if most > MOST_POINTS:
+        count = f"{most:,}" if most < 1e12 else f"{most:.3g}"
         raise CurriculaValueError(
-            f"design: expected at most {MOST_POINTS:,} evaluations up to {end:g}; got {most:,}; raise the spacing "
-            f"(it is {spacing:g}) or give a shorter longest length"
+            f"design: expected at most {MOST_POINTS:,} evaluations up to {end:g}; got {count}; raise the "
+            f"spacing (it is {spacing:g}) or give a shorter longest length"
         )
     counts = np.unique(np.rint(np.geomspace(least, most, LENGTHS)).astype(int))
     return [start + spacing * int(count) for count in counts]
@@ -275,6 +276,10 @@ def _check(
     for name, value in given.items():
         if value is not None and not 0 < value < math.inf:
             raise CurriculaValueError(f"design: expected {name} as a finite number above 0; got {value:g}")
+        if name in ("spacing", "horizon", "longest") and value is not None:
+            check_unit("design", name, value)
+    if noise is not None and noise > 1:
+        raise CurriculaValueError(f"design: expected noise as a standard error of rates, up to 1; got {noise:g}")
     if width >= 0.5:
         raise CurriculaValueError(f"design: expected width as half of a band of scores, below .5; got {width:g}")
     if noise is not None and prompts is not None:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from curricula.scaling.bands import quantiles, tails
 from curricula.scaling.bayes import Average
-from curricula.scaling.curves import Sigmoids, quantiles
+from curricula.scaling.curves import Exponentials, Sigmoids
 from curricula.scaling.observations import Observations
 
 LEAST_POINTS, LEAST_SPAN = 5, 2.0
@@ -49,6 +50,15 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
             f"a curve that bends otherwise fits better (probability of the sigmoid {found.sigmoid:.2f}): "
             "forecasts heed it, the parameters are the sigmoid's"
         )
+    elif found.rivals:
+        laws = " and ".join(
+            f"one that {'slows down faster' if law is Exponentials else 'starts later'} tends to {ceiling:.3g}"
+            for law, ceiling in found.rivals
+        )
+        said["law_untold"] = (
+            f"other laws fit about as well as the sigmoid, and {laws}, which the ceiling's band leaves out: it holds "
+            "as far as the sigmoid does"
+        )
     if start is not None and start[1] - start[0] > max(BEFORE, 8 * found.noise):
         said["saturated"] = "most of the rise may lie before the first point: r0, midpoint and exponent are the prior's"
     return said
@@ -58,7 +68,7 @@ def _interval(found: Average, name: str) -> tuple[float, float] | None:
     curves = found.curves.families[0]
     if type(curves) is not Sigmoids:
         return None
-    low, high = quantiles(getattr(curves, name)[None], curves.weight, (0.05, 0.95))[0]
+    low, high = quantiles(getattr(curves, name)[None], curves.weight, tails())[0]
     return float(low), float(high)
 
 

@@ -17,6 +17,8 @@ STEPS = 80
 EXPONENTS = np.geomspace(0.3, 6, 60)
 POWER_ASYMPTOTES = np.linspace(0, 1, 201)
 POWER_EXPONENTS = np.geomspace(0.02, 4, 120)
+# Points many decades apart have no larger ratio of gaps.
+STEEPEST = 1e100
 
 
 def paper_grid(observed: Observations, asymptotes: Floats = ASYMPTOTES) -> tuple[Sigmoids, int]:
@@ -67,7 +69,8 @@ def power_search(observed: Observations) -> tuple[PowerLaws, int]:
     # In units of the geometric mean, as D has the size of the compute to the power of B.
     unit = float(np.exp(np.log(above.compute).mean()))
     asymptotes, exponents = _crossed(POWER_ASYMPTOTES, POWER_EXPONENTS)
-    fall = (above.compute[:, None] / unit) ** -exponents
+    with np.errstate(over="ignore"):
+        fall = np.minimum((above.compute[:, None] / unit) ** -exponents, STEEPEST)
     weight = _weights(above)
     gap = asymptotes - above.score[:, None]
     scale = np.maximum((weight @ (gap * fall)) / (weight @ fall**2), 0)

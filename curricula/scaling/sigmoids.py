@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from curricula.scaling.bands import systematic
 from curricula.scaling.curves import Sigmoids
-from curricula.scaling.draws import log_sum, systematic, truncated, uniforms
+from curricula.scaling.draws import log_sum, relative, truncated, uniforms
 from curricula.scaling.laws import Floats
 from curricula.scaling.noise import CORRELATIONS, Noise
 from curricula.scaling.observations import Observations
@@ -90,7 +91,7 @@ class SigmoidPosterior:
         """Weighted draws; None where no rising curve is near the points."""
         grid = self._close_in()
         uniform = uniforms(DRAWS, 5, seed)
-        picked = systematic(grid.log.ravel(), DRAWS, float(uniform[0, 0]))
+        picked = systematic(relative(grid.log.ravel()), DRAWS, float(uniform[0, 0]))
         which, rest = np.divmod(picked, grid.log[0].size)
         cell, size = np.divmod(rest, len(self._noise.scales))
         midpoint = grid.midpoints[cell] + (uniform[:, 1] - 0.5) * grid.steps[0]

@@ -56,6 +56,10 @@ def cut(folder: Path) -> None:
     check(load(folder, "trainer: {loss_type: cispo}\nmodel: org/name"))
 
 
+def listed(folder: Path) -> None:
+    check(load(folder, "recipe: {zero_variance: mask}\ntrainer: {loss_type: [grpo], beta: 0.1}\nmodel: org/name"))
+
+
 CASES = {
     "recipe-name": named,
     "recipe-part": part,
@@ -64,6 +68,7 @@ CASES = {
     "recipe-contradicted": contradicted,
     "recipe-cut": cut,
     "recipe-cut-built": partial(attach, config={}, loss_type="cispo"),
+    "recipe-listed": listed,
     "recipe-built-otherwise": partial(attach, config="cispo"),
     "recipe-prompts-of-rows": partial(attach, config={"aggregation": "prompt"}, loss_type="grpo"),
     "recipe-scaled": partial(attach, config={"normaliser": "batch"}),

@@ -1,9 +1,12 @@
 """Cases of tests/INPUTS.md: `curricula scaling`. A refusal is one line on standard error, and exit code 2."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from inputs_cli import call
 
 from curricula import Curriculum, GroupOutcome, PromptPool, open_log
@@ -103,6 +106,22 @@ def rates_as_percentages(folder: Path) -> None:
     assert "note: no score is above 0.56%: leave out --percent if they are rates" in read(GOOD, "--percent")(folder)
 
 
+def parquet(*columns: tuple[str, pa.Array]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table([values for _, values in columns], names=[name for name, _ in columns]), sink)
+    return sink.getvalue()
+
+
+LATE = parquet(
+    ("compute", pa.array([1, 2])), ("score", pa.array([0.1, 0.2])), ("when", pa.array([2**62] * 2, "timestamp[us]"))
+)
+ZONE = parquet(
+    ("compute", pa.array([1, 2])),
+    ("score", pa.array([0.1, 0.2])),
+    ("when", pa.array([1, 2], pa.timestamp("s", "Mars/Phobos"))),
+)
+TWICE = parquet(("compute", pa.array([1])), ("compute", pa.array([1])), ("score", pa.array([0.1])))
+
 HUGE = "1" + "0" * 400
 
 CASES = {
@@ -114,6 +133,15 @@ CASES = {
     "scaling-unnamed": read(
         '[{"compute": 1, "score": 0.5, "recipe": "a"}, {"compute": 2, "score": 0.5}]', name="c.json"
     ),
+    "scaling-parquet-date": read(LATE, name="c.parquet"),
+    "scaling-parquet-zone": read(ZONE, name="c.parquet"),
+    "scaling-parquet-twice": read(TWICE, name="c.parquet"),
+    "scaling-semicolons": read(GOOD.replace(",", ";")),
+    "scaling-many-curves": read(
+        "compute,score\n" + "".join(f"{n},0.5\n" for n in range(1, 100_001)), "--by", "compute"
+    ),
+    "scaling-unit": read("compute,score\n1e150,0.2\n2e150,0.3\n", "--method", "power_law"),
+    "scaling-design-unit": design("--spacing", "1e306", "--asymptote", ".6", "--midpoint", "1e307", "--noise", ".01"),
     "scaling-at-huge": read(GOOD, "--at", "1e308x", command="forecast"),
     "scaling-design-steep": design(
         "--spacing", "100", "--asymptote", ".6", "--midpoint", "1000", "--exponent", "1e9", "--prompts", "100"

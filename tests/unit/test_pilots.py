@@ -100,6 +100,10 @@ def test_seeds_stay_apart_in_what_is_gone_on_from(monkeypatch: pytest.MonkeyPatc
         ({"prompts": 10}, "expected either noise or prompts; got both"),
         ({"longest": 300.0}, "expected a longest length of 600 or more, 6 evaluations 100 apart; got 300"),
         ({"spacing": 0.1}, "expected at most 5,000 evaluations up to 50840; got 508,400"),
+        ({"spacing": 1e-50}, "expected at most 5,000 evaluations up to 50840; got 5.08e+54"),
+        ({"spacing": 1e-300}, "expected spacing from 1e-60 to 1e+60; got 1e-300; take another unit"),
+        ({"longest": 1e308}, "expected longest from 1e-60 to 1e+60; got 1e+308; take another unit"),
+        ({"noise": 3.0}, "expected noise as a standard error of rates, up to 1; got 3"),
         ({"simulations": 0}, "expected 1 or more simulations"),
     ],
 )

@@ -170,6 +170,26 @@ class TestSays:
     def test_a_clear_curve_leaves_nothing_unsaid(self):
         assert fit(COMPUTE * 3, noisy(0.004, truth=sigmoid(COMPUTE * 3, 0.6, 1.8, 2500, 0.2))).reasons == {}
 
+    def test_a_law_that_is_not_told_from_the_sigmoid(self):
+        compute = np.linspace(30, 1000, 30)
+        score = 0.1 + 0.5 * (1 - np.exp(-compute / 621)) + np.random.default_rng(1).normal(0, 0.005, 30)
+        found = fit(compute, score)
+        assert found.interval("asymptote")[0] > 0.6
+        assert "one that slows down faster tends to 0.601" in found.reasons["law_untold"]
+
+    @pytest.mark.parametrize("noise", [0, 0.0005, np.full(30, 0.001)])
+    @pytest.mark.parametrize("seed", [0, 2])
+    def test_noise_far_below_the_scatter_is_left_aside(self, noise, seed):
+        compute = np.linspace(100, 3000, 30)
+        score = sigmoid(compute, 0.6, 1.8, 1500, 0.1) + np.random.default_rng(seed).normal(0, 0.01, 30)
+        found, estimated = fit(compute, score, noise=noise), fit(compute, score)
+        assert "was left aside" in found.reasons["noise_given"]
+        assert found.predict(12_000) == estimated.predict(12_000)
+        assert "noise_given" not in fit(compute, score, noise=0.005).reasons
+
+    def test_no_noise_is_believed_where_there_is_none(self):
+        assert "noise_given" not in fit(COMPUTE, TRUTH, noise=0).reasons
+
     def test_scores_below_the_start_that_was_given(self):
         assert "below_r0" in fit(COMPUTE, noisy(), r0=0.7).reasons
 
@@ -202,6 +222,9 @@ class TestRefuses:
             ((COMPUTE, TRUTH - 2), {}, "map rewards to rates first"),
             ((-COMPUTE, TRUTH), {}, "finite numbers of 0 or more; got -500"),
             ((COMPUTE * np.nan, TRUTH), {}, "finite numbers of 0 or more; got nan"),
+            ((COMPUTE * 1e100, TRUTH), {}, "compute from 1e-60 to 1e.60; got 5e.102; take another unit"),
+            ((COMPUTE * 1e-100, TRUTH), {}, "compute from 1e-60 to 1e.60; got 5e-98; take another unit"),
+            ((COMPUTE, TRUTH), {"noise": 1e300}, "standard errors of rates, up to 1e.06; got 1e.300"),
             ((COMPUTE, TRUTH * np.nan), {}, "a score that is a number at a compute above 0"),
             (([0.0], [0.2]), {}, "at a compute above 0"),
             (([], []), {}, "got none of 0"),

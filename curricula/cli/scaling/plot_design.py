@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from curricula.cli.scaling.looks import compute_axis, save
 from curricula.cli.scaling.report import amount
 from curricula.cli.style import CURRICULUM, INK, STYLE, UNIFORM
-from curricula.scaling.fitted import LEVEL
+from curricula.scaling.bands import LEVEL
 from curricula.scaling.pilots import SURE, Design
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curricula.cli.scaling.fitting import Fitted
-from curricula.scaling.fitted import LEVEL
+from curricula.scaling.bands import LEVEL, tails
 
 Forecast = list[tuple[float, float, float, float]]
 """Compute, mean, low and high of each place."""
@@ -23,7 +23,7 @@ def console() -> Console:
 def fits_table(fits: Sequence[Fitted]) -> Table:
     """Parameters with their intervals, a few rows for each curve."""
     axis, measure = fits[0].series.axis, fits[0].series.measure
-    low, high = (f"{end:.0%}" for end in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    low, high = (f"{end:.0%}" for end in tails())
     made = table(f"{measure} against {axis}, {fits[0].fit.method}", ("estimate", low, high), ("curve", ""))
     for one in fits:
         fit = one.fit

@@ -68,11 +68,7 @@ def read_series(sources: Sequence[str], asked: Asked, scale: Scale) -> list[Seri
     for source in sources:
         table = read_source(source, asked)
         found += _series_of(table, asked, scale, alone=len(sources) == 1)
-    if len(found) > MOST_CURVES:
-        raise CurriculaValueError(
-            f"{sources[0]}: expected at most {MOST_CURVES} curves; got {len(found)}: {asked.by or 'the default --by'} "
-            "has too many values; name a column of recipes with --by, and one of repetitions with --seed"
-        )
+    _few(sources[0], len(found), asked)
     labels = [series.label for series in found]
     for label in labels:
         if labels.count(label) > 1:
@@ -107,13 +103,15 @@ def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Se
     if scale.percent and 0 < float(np.nanmax(score)) < 0.01:
         notes = (*notes, f"no score is above {100 * np.nanmax(score):.2g}%: leave out --percent if they are rates")
     found: list[Series] = []
-    for name in dict.fromkeys(names):
-        mine = np.array([other == name for other in names]) & known
-        if not mine.any():
+    of_name = _places(names)
+    _few(table.where, len(of_name), asked)
+    for name, all_rows in of_name.items():
+        mine = [row for row in all_rows if known[row]]
+        if not mine:
             raise CurriculaValueError(f"{table.where}: expected scores of {name!r}; got none")
         label = name if alone or by is None else f"{table.name}: {name}"
-        parts = [mine & np.array([other == one for other in seeds]) for one in dict.fromkeys(seeds)]
-        rows = [np.flatnonzero(part)[np.argsort(compute[part], kind="stable")] for part in parts if part.any()]
+        parts = [np.array(mine)[part] for part in _places([seeds[row] for row in mine]).values()]
+        rows = [part[np.argsort(compute[part], kind="stable")] for part in parts]
         scores = _stacked(score, rows, math.nan)
         errors = None if noise is None else _stacked(noise, rows, None)
         if trials is not None:
@@ -129,6 +127,22 @@ def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Se
                 notes,
             )
         )
+    return found
+
+
+def _few(where: str, curves: int, asked: Asked) -> None:
+    if curves > MOST_CURVES:
+        raise CurriculaValueError(
+            f"{where}: expected at most {MOST_CURVES} curves; got {curves}: {asked.by or 'the default --by'} "
+            "has too many values; name a column of recipes with --by, and one of repetitions with --seed"
+        )
+
+
+def _places(names: Sequence[str]) -> dict[str, list[int]]:
+    """The places of each name, in the order of the first."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(name, []).append(place)
     return found
 
 

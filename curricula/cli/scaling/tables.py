@@ -2,12 +2,13 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from curricula.errors import CurriculaValueError, described
-from curricula.log.arrow import arrow, parquet
+from curricula.log.arrow import parquet
 
 Columns = dict[str, list[Any]]
 ENDINGS = (".csv", ".tsv", ".parquet", ".json")
@@ -72,9 +73,9 @@ def read_file(path: Path) -> Table:
         )
     try:
         columns = reader(path)
-    except (OSError, ValueError, RecursionError, csv.Error, arrow().ArrowException) as error:
-        if isinstance(error, CurriculaValueError):
-            raise
+    except (CurriculaValueError, ImportError):
+        raise
+    except Exception as error:  # a date past all dates and a time zone that there is not have classes of their own
         kind = path.suffix.lower().lstrip(".").upper().replace("PARQUET", "Parquet")
         raise CurriculaValueError(f"{where}: expected {kind}; got something else ({described(error)})") from None
     if not columns or not any(columns.values()):
@@ -84,13 +85,20 @@ def read_file(path: Path) -> Table:
     return Table(where, path.stem, columns, by=by, seed=seed, counted=counted)
 
 
+def _apart(path: Path, heads: Sequence[str]) -> None:
+    if len(set(heads)) < len(heads):
+        twice = next(head for head in heads if heads.count(head) > 1)
+        raise CurriculaValueError(f"{path}: expected columns of different names; got {twice!r} twice")
+
+
 def _csv(path: Path) -> Columns:
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         heads = [head.strip() for head in next(lines, list[str]())]
-        if len(set(heads)) < len(heads):
-            twice = next(head for head in heads if heads.count(head) > 1)
-            raise CurriculaValueError(f"{path}: expected columns of different names; got {twice!r} twice")
+        _apart(path, heads)
+        if len(heads) == 1 and ";" in heads[0]:
+            between = "tabs" if path.suffix.lower() == ".tsv" else "commas"
+            raise CurriculaValueError(f"{path}: expected {between} between cells; got semicolons: {heads[0][:60]!r}")
         columns: Columns = {head: [] for head in heads}
         for row in lines:
             if not any(cell.strip() for cell in row):
@@ -105,7 +113,9 @@ def _csv(path: Path) -> Columns:
 
 
 def _parquet(path: Path) -> Columns:
-    return cast(Columns, parquet().read_table(path).to_pydict())
+    table = parquet().ParquetFile(path).read()
+    _apart(path, table.column_names)
+    return cast(Columns, table.to_pydict())
 
 
 def _json(path: Path) -> Columns:
