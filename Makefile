@@ -23,7 +23,7 @@ export TOKENIZERS_PARALLELISM := false
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format clean
+.PHONY: help demo test quick lint format clean vllm
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -43,6 +43,8 @@ lint: $(VENV)/.test  ## ruff, pyright, import-linter
 	$(BIN)/ruff format --check
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+vllm: $(VENV)/.vllm  ## vLLM's CPU build in .venv, with all that the tests need
 
 format: $(VENV)/.test  ## ruff's fixes and formatting
 	$(BIN)/ruff check --fix

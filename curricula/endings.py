@@ -30,10 +30,14 @@ class Endings:
     Args:
         names: The environments.
         window: Groups of each that count.
+
+    Attributes:
+        quiet: Whether nothing is warned of, as where a log is followed.
     """
 
     def __init__(self, names: tuple[str, ...], window: int) -> None:
         self.names, self.window = names, window
+        self.quiet = False
         self._warned_E = np.zeros(len(names), dtype=np.bool_)
         self.clear()
 
@@ -95,6 +99,8 @@ class Endings:
         }
 
     def _warn(self, codes: NDArray[np.int64]) -> None:
+        if self.quiet:
+            return
         counts_E2 = self.ends_EWF[:, :, [_LIMITED, _TRUNCATED]].sum(axis=1)
         for code in map(int, codes):
             limited, truncated = float(counts_E2[code, 0]), float(counts_E2[code, 1])

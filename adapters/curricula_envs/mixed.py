@@ -1,6 +1,6 @@
 """All environments of a mix in one data set, with one reward function."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,9 @@ class Mixed:
     sizes: Mapping[str, int]
 
 
-def load_environments(config: CurriculumConfig, base: str | Path = ".") -> Mixed:
+def load_environments(
+    config: CurriculumConfig, base: str | Path = ".", *, on_environment: Callable[[str], object] = lambda _: None
+) -> Mixed:
     """Makes or reads the prompts of every environment, and imports the reward functions.
 
     Reward functions are code: this imports the modules that the mix names, with `base` first on the path.
@@ -58,6 +60,7 @@ def load_environments(config: CurriculumConfig, base: str | Path = ".") -> Mixed
     Args:
         config: A mix whose environments all have a source.
         base: Folder of the mix, where relative paths start.
+        on_environment: Called with the name of each environment before its prompts are made or read.
 
     Raises:
         ConfigError: One line with the file, the key, what was expected and what was given.
@@ -74,6 +77,7 @@ def load_environments(config: CurriculumConfig, base: str | Path = ".") -> Mixed
     parts: dict[str, Part] = {}
     with import_path(base), _quiet():
         for name, source in sources.items():
+            on_environment(name)
             parts[name] = _part(config, name, source, base, frozenset({PROMPT, LEVEL, column, uid}))
         _check_formats(config, parts)
         _check_levels(config, parts)

@@ -1,6 +1,8 @@
 """Runs read back: a metric against what the run had spent when it was logged."""
 
 import difflib
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlflow
@@ -26,6 +28,7 @@ def read_points(
     run_id: str | None = None,
     experiment: str | None = None,
     tracking_uri: str | None = None,
+    note: Callable[[str], object] = warnings.warn,
 ) -> Columns:
     """Points of one run, or of all runs of an experiment that logged both metrics.
 
@@ -39,6 +42,7 @@ def read_points(
         run_id: The run.
         experiment: The name of the experiment, where it is not one run.
         tracking_uri: The store; MLflow's own choice where it is left out.
+        note: Told once for each reason why runs were left out: which ones, and what to do.
 
     Returns:
         Columns: run_id, run (its name), step, compute and score under their names, then parameters and tags.
@@ -54,7 +58,7 @@ def read_points(
         with patience():
             client = opened(uri, tracking_uri is not None)
             runs = [client.get_run(run_id)] if run_id is not None else _runs(client, str(experiment), where, shown(uri))
-            return _read(client, runs, score, compute, where)
+            return _read(client, runs, score, compute, where, note)
     except MlflowException as error:
         text = shown(" ".join(str(error).split()))[:200]
         if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
@@ -85,17 +89,30 @@ def _runs(client: mlflow.MlflowClient, name: str, where: str, uri: str) -> list[
     return runs
 
 
-def _read(client: mlflow.MlflowClient, runs: list[Any], score: str, compute: str, where: str) -> Columns:
+def _read(
+    client: mlflow.MlflowClient,
+    runs: list[Any],
+    score: str,
+    compute: str,
+    where: str,
+    note: Callable[[str], object],
+) -> Columns:
     metric = PREFIX + compute if compute in AXES else compute
     columns: Columns = {}
     logged: set[str] = set()
     rows: list[dict[str, Any]] = []
+    unscored: list[Any] = []
+    uncounted: list[Any] = []
     for run in runs:
         names = set(run.data.metrics)
         logged |= names
         # A score may be named as a run's own figures are in its metrics().
         wanted = score if score in names else PREFIX + score
-        if wanted not in names or (metric not in names and compute != STEP):
+        if wanted not in names:
+            unscored.append(run)
+            continue
+        if metric not in names and compute != STEP:
+            uncounted.append(run)
             continue
         said = {**run.data.tags, **run.data.params}
         about = {name: value for name, value in said.items() if not name.startswith("mlflow.")}
@@ -108,9 +125,28 @@ def _read(client: mlflow.MlflowClient, runs: list[Any], score: str, compute: str
                 rows.append({**about, **own})
     if not rows:
         raise _refused(where, score, compute, metric, logged)
+    if unscored:
+        note(f"{_these(unscored, len(runs))} no metric {score!r} and {_were(unscored)} left out")
+    if uncounted:
+        note(
+            f"{_these(uncounted, len(runs))} no metric {metric!r} and {_were(uncounted)} left out: take compute that "
+            "all runs have, such as step (--compute step)"
+        )
     for name in dict.fromkeys(name for row in rows for name in row):
         columns[name] = [row.get(name) for row in rows]
     return columns
+
+
+def _these(runs: Sequence[Any], of: int) -> str:
+    """The runs, by their names as far as there are few."""
+    names = [str(run.info.run_name or run.info.run_id) for run in runs]
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    verb = "has" if len(names) == 1 else "have"
+    return f"{len(names)} of {of} runs ({'; '.join(names[:_NAMES])}{more}) {verb}"
+
+
+def _were(runs: Sequence[Any]) -> str:
+    return "was" if len(runs) == 1 else "were"
 
 
 def _refused(where: str, score: str, compute: str, metric: str, logged: set[str]) -> CurriculaValueError:

@@ -6,10 +6,15 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
 
 from curricula.bandits.make import make_bandit
 from curricula.cli import import_beside
 from curricula.config import CurriculumConfig, load_mix, resolved
+from curricula.config.explain import config_error
+from curricula.config.section import shown
 from curricula.predictors.build import check_buildable
 
 
@@ -19,25 +24,16 @@ def command(
 ) -> None:
     """Read a mix, load its sources, and print it with every default written out.
 
-    Reward functions and classes that the mix names are imported, and so run; no model is loaded.
+    Reward functions and classes that the mix names are imported, and so run; no model is loaded. What takes time is to
+    import torch and TRL, where the mix has a model or arguments of the trainer, and to make the prompts.
 
     Example: curricula validate configs/first-run.yaml
     """
     import_beside(mix)
     config = load_mix(mix)
-    sizes: dict[str, int] = {}
-    if any(environment.source is not None for environment in config.environments.values()):
-        from curricula_envs import load_environments
-
-        mixed = load_environments(config, mix.parent)
-        config, sizes = mixed.config, dict(mixed.sizes)
-    _check_parts(config)
-    if config.trainer or config.model is not None:
-        from curricula_trl.arguments import check_arguments_of, check_model
-
-        check_arguments_of(config)
-        if config.model is not None:
-            check_model(config)
+    # Seen in a terminal alone, and gone at the end: an error is one line, and the mix may be put into a file.
+    with Console(stderr=True).status("looking at the mix") as status:
+        config, sizes = _checked(config, mix, status)
     text = resolved(config, list(sizes) or None)
     if as_json:
         typer.echo(json.dumps({"file": str(mix), "prompts": sizes, "mix": config.model_dump(mode="json")}))
@@ -49,6 +45,39 @@ def command(
         )
     else:
         typer.echo("# No sources: environments come from the trainer's data set.")
+
+
+def _checked(config: CurriculumConfig, mix: Path, status: Status) -> tuple[CurriculumConfig, dict[str, int]]:
+    """The mix with the defaults of its sources, and their prompts."""
+    sizes: dict[str, int] = {}
+    # What costs least comes first: a mistyped folder is not to wait for prompts.
+    _check_parts(config)
+    if config.model is not None:
+        _check_folder(config, config.model)
+    if config.trainer or config.model is not None:
+        status.update("importing torch and TRL, which know the trainer's arguments")
+        from curricula_trl.arguments import check_arguments_of, check_model
+
+        check_arguments_of(config)
+        if config.model is not None:
+            check_model(config)
+    if any(environment.source is not None for environment in config.environments.values()):
+        status.update("importing what reads and makes prompts")
+        from curricula_envs import load_environments
+
+        def on_environment(name: str) -> None:
+            status.update(f"making or reading the prompts of {escape(name)}")
+
+        mixed = load_environments(config, mix.parent, on_environment=on_environment)
+        config, sizes = mixed.config, dict(mixed.sizes)
+    return config, sizes
+
+
+def _check_folder(config: CurriculumConfig, model: str) -> None:
+    """Raises ConfigError for a path that is no folder, without a host: importing one takes longer than all the rest."""
+    if model.startswith((".", "/", "~")) and not Path(model).expanduser().is_dir():
+        message = f"expected the folder of a model; got {shown(model)}; check the path"
+        raise config_error(config.origin, ("model",), message)
 
 
 def _check_parts(config: CurriculumConfig) -> None:

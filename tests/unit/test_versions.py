@@ -49,7 +49,10 @@ def test_without_matplotlib_the_demo_alone_is_refused(
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         assert ended.value.code == code
-    assert capsys.readouterr().err == 'curricula: matplotlib is not installed: pip install "curricula-rl[cli]"\n'
+    assert (
+        capsys.readouterr().err
+        == 'curricula: matplotlib is not installed: pip install -e ".[cli]" in a clone of curricula\n'
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -66,7 +69,7 @@ def test_too_old(installed: str) -> None:
         MissingExtraError, match=re.escape(f"torch {installed} is too old, >=2.13,<2.14 works")
     ) as caught:
         check("trl", "torch", ">=2.13,<2.14", installed)
-    assert 'pip install "curricula-rl[trl]"' in str(caught.value)
+    assert 'pip install -e ".[trl]"' in str(caught.value)
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, CurriculaError)
 

@@ -7,6 +7,7 @@ A run prints one JSON object a line: {"step": n}, 0 when the model is warm.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def run(folder: Path, arm: str, seed: int, steps: int, warm_up_steps: int) -> No
     from curricula.cli.demo.plan import ARMS
     from curricula_trl.demo.training import train
 
+    # What `curricula scaling` tells curves apart by; transformers puts these on the run that it starts.
+    os.environ["MLFLOW_TAGS"] = json.dumps({"recipe": arm})
     # Hosts print their own logs on stdout; ours is for whoever started this process.
     ours, sys.stdout = sys.stdout, sys.stderr
 

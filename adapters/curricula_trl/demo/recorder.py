@@ -55,16 +55,34 @@ def held_out_accuracy(
 class Examiner(TrainerCallback):
     """Examines the policy on held-out prompts at the start, every `every` steps and at the end.
 
+    Where no sampler does, it logs the rollouts spent as well, so that all runs can be compared by them.
+
+    Args:
+        trainer: Whose policy it is.
+        tokenizer: Its tokenizer.
+        held_out: The prompts.
+        every: So many steps.
+        counted: Whether a `CurriculumSampler` logs what is spent.
+
     Attributes:
         evaluations: Rollouts spent so far, and accuracy per environment.
     """
 
-    def __init__(self, trainer: Any, tokenizer: PreTrainedTokenizerFast, held_out: Dataset, every: int = 25) -> None:
+    def __init__(
+        self,
+        trainer: Any,
+        tokenizer: PreTrainedTokenizerFast,
+        held_out: Dataset,
+        every: int = 25,
+        *,
+        counted: bool = False,
+    ) -> None:
         self.evaluations: list[dict[str, Any]] = []
         self._trainer = trainer
         self._tokenizer = tokenizer
         self._held_out = held_out
         self._every = every
+        self._counted = counted
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Examines the policy as it came."""
@@ -79,4 +97,7 @@ class Examiner(TrainerCallback):
         accuracy = held_out_accuracy(self._trainer.model, self._tokenizer, self._held_out)
         rollouts = step * self._trainer.args.generation_batch_size
         self.evaluations.append({"rollouts": rollouts, "accuracy": accuracy})
-        self._trainer.log({f"held_out/{environment}": value for environment, value in accuracy.items()})
+        figures = {f"held_out/{environment}": value for environment, value in accuracy.items()}
+        if not self._counted:
+            figures["curriculum/rollouts"] = float(rollouts)
+        self._trainer.log(figures)

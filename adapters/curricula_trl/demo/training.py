@@ -56,7 +56,7 @@ def train(
         from curricula_trl.sampler import CurriculumSampler
 
         CurriculumSampler({"seed": seed}).attach(trainer)
-    examiner = Examiner(trainer, tokenizer, held_out)
+    examiner = Examiner(trainer, tokenizer, held_out, counted=arm == "curriculum")
     trainer.add_callback(examiner)
     if on_step is not None:
         trainer.add_callback(_Progress(on_step))

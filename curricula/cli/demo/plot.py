@@ -12,7 +12,7 @@ from curricula.cli.demo.results import Comparison
 from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM, apart, few_ticks, finish, thousands
 
 _ARMS = {"uniform": UNIFORM, "curriculum": CURRICULUM}
-_SPAN = 15
+_SPAN, _FIRST = 15, 5
 
 
 def draw(comparison: Comparison, out: Path) -> list[Path]:
@@ -100,7 +100,7 @@ def _draw_shares(axes: Any, comparison: Comparison, arm: str) -> None:
     middles = np.cumsum(shares_ER[:, -1]) - shares_ER[:, -1] / 2
     for name, place in zip(comparison.environments, apart(list(map(float, middles)), 0.075), strict=True):
         axes.annotate(name, (1.02, place), xycoords="axes fraction", va="center", fontsize=9, annotation_clip=False)
-    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], rollouts[-1] + 1))
+    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(0, rollouts[-1]))
     few_ticks(axes)
 
 
@@ -114,7 +114,7 @@ def _draw_informative(axes: Any, comparison: Comparison) -> None:
         style = "-" if arm == "curriculum" else "--"
         axes.fill_between(rollouts, fraction_RS.min(1), fraction_RS.max(1), color=_ARMS[arm], alpha=0.15, linewidth=0)
         axes.plot(rollouts, fraction_RS.mean(1), color=_ARMS[arm], linewidth=2, linestyle=style, label=arm)
-    axes.set(title="Informative groups", xlabel="rollouts", ylim=(0, 1), xlim=(0, None))
+    axes.set(title="Informative groups", xlabel="rollouts", ylim=(0, 1), xlim=(0, max(axes.lines[0].get_xdata())))
     few_ticks(axes)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.legend(loc="upper right", frameon=False, fontsize=9)
@@ -127,8 +127,8 @@ def _rollouts_a_round(comparison: Comparison, arm: str) -> float:
 
 def _smooth(values_RX: NDArray[np.float64], rollouts_a_round: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Moving means over up to `_SPAN` rounds, and the rollouts at which each ends."""
-    span = min(_SPAN, len(values_RX))
     sums = np.cumsum(np.vstack([np.zeros_like(values_RX[:1]), values_RX]), axis=0)
-    ends = np.arange(span, len(values_RX) + 1)
-    means: NDArray[np.float64] = (sums[span:] - sums[:-span]) / span
+    ends = np.arange(min(_FIRST, len(values_RX)), len(values_RX) + 1)
+    starts = np.maximum(ends - _SPAN, 0)
+    means: NDArray[np.float64] = (sums[ends] - sums[starts]) / (ends - starts)[:, None]
     return np.multiply(ends, rollouts_a_round, dtype=np.float64), means

@@ -12,6 +12,7 @@ from curricula.cli.scaling.fitting import Fitted, fit_all
 from curricula.cli.scaling.report import amount
 from curricula.cli.scaling.series import Scale, read_series
 from curricula.cli.scaling.sources import Asked
+from curricula.config.explain import nearest
 from curricula.errors import CurriculaValueError
 from curricula.versions import require
 
@@ -94,7 +95,9 @@ def _named(option: str, texts: Named, labels: Sequence[str]) -> dict[str, float]
     for text in texts:
         name, sign, value = text.rpartition("=")
         if not sign or name not in labels:
-            raise CurriculaValueError(f"{option}: expected NAME=VALUE with a name of {', '.join(labels)}; got {text!r}")
+            raise CurriculaValueError(
+                f"{option}: expected NAME=VALUE with a name of {', '.join(labels)}; got {text!r}{nearest(name, labels)}"
+            )
         found[name] = options.number(option, value, "NAME=VALUE with a value of 0 or more", given=text)
     return found
 

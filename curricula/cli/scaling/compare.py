@@ -12,6 +12,7 @@ from curricula.cli.scaling.fitting import Fitted, fit_all
 from curricula.cli.scaling.report import amount
 from curricula.cli.scaling.series import Scale, read_series
 from curricula.cli.scaling.sources import Asked
+from curricula.config.explain import nearest
 from curricula.errors import CurriculaValueError
 from curricula.scaling import Comparison, compare
 from curricula.scaling.comparing import RUN_SPREAD
@@ -65,10 +66,12 @@ def command(
     if len(found) < 2:
         raise CurriculaValueError(
             f"{sources[0]}: expected two curves or more; got {labels[0]!r} alone; name a column of recipes with --by, "
-            "or another source"
+            + "; ".join(["or another source", *found[0].notes])
         )
     if against is not None and against not in labels:
-        raise CurriculaValueError(f"--against: expected one of {', '.join(labels)}; got {against!r}")
+        raise CurriculaValueError(
+            f"--against: expected one of {', '.join(labels)}; got {against!r}{nearest(against, labels)}"
+        )
     if against is None and len(found) > MOST:
         raise CurriculaValueError(
             f"{sources[0]}: expected at most {MOST} curves in all pairs; got {len(found)}; name one with --against"
@@ -135,6 +138,11 @@ def verdict(a: str, b: str, made: Comparison) -> list[str]:
     else:
         why = "the higher ceiling" if made.by == "asymptote" else "ceilings within .02, the larger exponent"
         lines.append(f"by the paper's rule: {names[made.winner]} ({why})")
+    if made.overtook is not None:
+        side, place = made.overtook
+        lines.append(
+            f"within the data {names[side]} overtook {names['b' if side == 'a' else 'a']} at about {amount(place)}"
+        )
     cross = made.crossing
     if cross.probability >= 0.05:
         ahead = a if cross.a >= cross.b else b
@@ -149,9 +157,13 @@ def verdict(a: str, b: str, made: Comparison) -> list[str]:
 
 
 def _overtakes(pairs: Sequence[Pair]) -> list[tuple[float, str]]:
-    """Where one more likely than not overtakes another."""
+    """Where one overtook another, or more likely than not will."""
     found: list[tuple[float, str]] = []
     for a, b, made in pairs:
+        if made.overtook is not None:
+            side, place = made.overtook
+            first, second = (a, b) if side == "a" else (b, a)
+            found.append((place, f"{first.label} overtook {second.label}"))
         ahead, behind = (a, b) if made.crossing.a >= made.crossing.b else (b, a)
         if max(made.crossing.a, made.crossing.b) >= 0.5:
             found.append((made.crossing.compute, f"{ahead.label} overtakes {behind.label}"))

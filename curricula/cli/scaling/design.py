@@ -1,6 +1,7 @@
 """`curricula scaling design`: how long a pilot must be for a wanted band."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from curricula.cli.scaling.series import Scale, read_series
 from curricula.cli.scaling.sources import Asked
 from curricula.errors import CurriculaValueError
 from curricula.scaling import ScalingFit
+from curricula.scaling.bands import LEVEL
 from curricula.scaling.pilots import SURE, Design, design, lengths_at_most
 from curricula.versions import require
 
@@ -82,9 +84,21 @@ def command(
     else:
         steepness = 1.5 if exponent is None else exponent
         curve, axis = _guess(asymptote or 0.0, steepness, midpoint or 0.0, r0 or 0.0, scales), compute or "compute"
-    console = Console(stderr=as_json)
+    # Not among the results: it shows that something is done, for a minute or two.
+    console = Console(stderr=True)
     with progress(console) as bars:
-        bar = bars.add_task("lengths", total=lengths_at_most())
+        bar = bars.add_task("pilots", total=lengths_at_most() * pilots)
+        fitted: Counter[float] = Counter()
+
+        def on_pilot(length: float) -> None:
+            if not fitted:
+                lengths = f"up to {lengths_at_most()} lengths, the longest first"
+                console.print(f"fitting {pilots} pilots of each of {lengths}", highlight=False)
+            fitted[length] += 1
+            bars.advance(bar)
+            if fitted[length] == pilots and not console.is_terminal:
+                console.print(f"pilots of {amount(length)}: done", highlight=False)
+
         made = design(
             curve,
             spacing=spacing,
@@ -96,9 +110,9 @@ def command(
             longest=longest,
             simulations=pilots,
             seed=draw,
-            on_length=lambda _: bars.advance(bar),
+            on_pilot=on_pilot,
         )
-        bars.update(bar, completed=lengths_at_most())
+        bars.update(bar, completed=lengths_at_most() * pilots)
     if as_json:
         typer.echo(json.dumps({"axis": axis, **made.to_dict()}, allow_nan=False))
     else:
@@ -123,18 +137,21 @@ def _guess(asymptote: float, exponent: float, midpoint: float, r0: float, scales
 
 def _show(console: Console, made: Design, axis: str) -> None:
     what = "the ceiling" if made.horizon is None else f"the score at {amount(made.horizon)}"
-    heads = ("evaluations", "half-width", f"at most {made.width:g}", "holds the truth", "RMSE")
-    table = report.table(f"Pilots of {what}, {made.simulations} simulated of each length", heads, (f"length ({axis})",))
+    heads = ("evaluations", "half-width", f"at most {made.width:g}", "holds the truth", "error", "RMSE")
+    title = f"Pilots of {what}, {made.simulations} simulated of each length in {axis}"
+    table = report.table(title, ("length", *heads), ())
     for pilot in made.pilots:
         table.add_row(
             amount(pilot.length),
             f"{pilot.points}",
             f"{pilot.half_width:.4f}",
             *(f"{part:.0%}" for part in (pilot.narrow, pilot.coverage)),
+            f"{pilot.error:.4f}",
             f"{pilot.rmse:.4f}",
         )
     console.print(table)
-    console.print(verdict(made, axis), highlight=False, soft_wrap=True)
+    for line in (verdict(made, axis), *warnings_of(made, axis)):
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def verdict(made: Design, axis: str) -> str:
@@ -148,6 +165,31 @@ def verdict(made: Design, axis: str) -> str:
         f"a pilot of {amount(made.shortest)} {axis}: its band is ±{made.width:g} or narrower in {SURE:.0%} of cases or "
         "more, if the curve is as supposed"
     )
+
+
+def warnings_of(made: Design, axis: str) -> list[str]:
+    """What the sentence does not say: a band that holds the truth too seldom, and pilots that are far off."""
+    lines: list[str] = []
+    advised = next((pilot for pilot in made.pilots if pilot.length == made.shortest), None)
+    if advised is not None and advised.overstated(made.simulations):
+        longer = (p for p in made.pilots if p.length > advised.length and not p.overstated(made.simulations))
+        honest = next(longer, None)
+        remedy = "allow a wider band, or evaluate on more prompts"
+        if honest is not None:
+            remedy = f"at {amount(honest.length)} {axis} it held it in {honest.coverage:.0%}"
+        lines.append(
+            f"warning: that {LEVEL:.0%} band held the truth in {advised.coverage:.0%} of these pilots only, so at this "
+            f"length it may be narrower than it should be (more --pilots say it more surely); {remedy}"
+        )
+    far = [pilot for pilot in made.pilots if pilot.left > 0 and pilot.rmse > 3 * pilot.error]
+    if far:
+        worst = max(far, key=lambda pilot: pilot.rmse)
+        lines.append(
+            f"note: in {worst.left:.0%} of the pilots of {amount(worst.length)} {axis} the last third seemed to leave "
+            f"the law by chance; their forecasts span going on so, and make the RMSE of {worst.rmse:.4f} (half of all "
+            f"pilots are off by {worst.error:.4f} or less)"
+        )
+    return lines
 
 
 def _draw(made: Design, axis: str, plot: Path | None, as_json: bool) -> None:

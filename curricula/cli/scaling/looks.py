@@ -1,15 +1,17 @@
 """What the pictures of `curricula scaling` share: colours, an axis of compute, where they go."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.ticker import LogLocator
 
 from curricula.cli.scaling.report import amount
-from curricula.cli.style import CURRICULUM, FAINT, UNIFORM
+from curricula.cli.style import CURRICULUM, FAINT, UNIFORM, apart
 from curricula.errors import CurriculaValueError
 
 COLOURS = (CURRICULUM, UNIFORM, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
+_LINES = 24
 
 
 def compute_axis(axes: Any, name: str) -> None:
@@ -19,6 +21,22 @@ def compute_axis(axes: Any, name: str) -> None:
     axes.xaxis.set_major_formatter(_amount)
     axes.minorticks_off()
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
+
+
+def name_ends(axes: Any, ends: Sequence[tuple[float, str, str]], limits: tuple[float, float]) -> None:
+    """Names at the right edge, where each curve ends, moved apart."""
+    ordered = sorted(ends)[:_LINES]
+    heights = [(value - limits[0]) / (limits[1] - limits[0]) for value, _, _ in ordered]
+    for (_, colour, label), place in zip(ordered, apart(heights, 0.05), strict=True):
+        axes.annotate(
+            plain(short(label, 26)),
+            (1.02, place),
+            xycoords="axes fraction",
+            va="center",
+            fontsize=9,
+            color=colour,
+            annotation_clip=False,
+        )
 
 
 def save(figure: Any, title: str, path: Path) -> Path:

@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from curricula.cli.scaling.fitting import Fitted
-from curricula.cli.scaling.looks import COLOURS, compute_axis, plain, save, short
+from curricula.cli.scaling.looks import COLOURS, compute_axis, name_ends, plain, save, short
 from curricula.cli.scaling.report import amount
-from curricula.cli.style import INK, STYLE, apart
+from curricula.cli.style import INK, STYLE
 
+GREY = "#555555"
 _AHEAD = 4.0
-_LINES = 24
 
 
 def draw(
@@ -34,9 +34,15 @@ def draw(
         end = max(reach or 0.0, max(one.last for one in fits) * _AHEAD)
         start = min(float(one.series.compute[one.series.compute > 0].min()) for one in fits) / 1.3
         ends: list[tuple[float, str, str]] = []
+        # Where all end at one place, the line there is nobody's own.
+        together = max(one.last for one in fits) <= 1.01 * min(one.last for one in fits)
+        if together:
+            axes.axvline(fits[0].last, color=GREY, linewidth=1, linestyle=":")
         for number, one in enumerate(fits):
             colour = COLOURS[number % len(COLOURS)]
             ends.append((_draw_one(axes, one, colour, (start, end), 0.85 ** max(len(fits) - 2, 0)), colour, one.label))
+            if not together:
+                axes.axvline(one.last, color=colour, linewidth=1, linestyle=":")
             # Beside one another at the right edge.
             _draw_ceiling(axes, one, colour, 0.99 - 0.014 * number, lines=len(fits) <= 3)
         limits = axes.get_ylim()
@@ -53,9 +59,14 @@ def draw(
                     rotation=90,
                     ha="right",
                 )
-        _name(axes, ends, limits)
+        name_ends(axes, ends, limits)
         title = fits[0].label if len(fits) == 1 else f"{len(fits)} recipes"
-        _legend(axes, any(one.fit.start > 0 for one in fits))
+        _legend(
+            figure,
+            axes,
+            left_out=any(one.fit.start > 0 for one in fits),
+            noise=any(one.series.noise is not None for one in fits),
+        )
         return save(figure, f"{short(title, 50)}: {fits[0].series.measure} against {fits[0].series.axis}", path)
 
 
@@ -70,9 +81,11 @@ def _draw_one(axes: Any, one: Fitted, colour: str, ends: tuple[float, float], st
     axes.plot(grid[~seen], mean[~seen], color=colour, linewidth=2, linestyle=(0, (4, 2)))
     compute, score = series.compute.ravel(), series.score.ravel()
     fitted = compute >= fit.start
+    if series.noise is not None:
+        size = series.noise.ravel()
+        axes.errorbar(compute, score, yerr=size, color=colour, fmt="none", elinewidth=0.8, alpha=0.5 * strength)
     axes.plot(compute[fitted], score[fitted], "o", color=colour, markersize=4, alpha=0.75, linestyle="none")
     axes.plot(compute[~fitted], score[~fitted], "x", color=colour, markersize=5, alpha=0.75, linestyle="none")
-    axes.axvline(one.last, color=colour, linewidth=1, linestyle=":")
     return float(mean[-1])
 
 
@@ -96,31 +109,18 @@ def _draw_ceiling(axes: Any, one: Fitted, colour: str, place: float, *, lines: b
     )
 
 
-def _name(axes: Any, ends: Sequence[tuple[float, str, str]], limits: tuple[float, float]) -> None:
-    """Names at the right edge, where each curve ends, moved apart."""
-    ordered = sorted(ends)[:_LINES]
-    heights = [(value - limits[0]) / (limits[1] - limits[0]) for value, _, _ in ordered]
-    for (_, colour, label), place in zip(ordered, apart(heights, 0.05), strict=True):
-        axes.annotate(
-            plain(short(label, 26)),
-            (1.02, place),
-            xycoords="axes fraction",
-            va="center",
-            fontsize=9,
-            color=colour,
-            annotation_clip=False,
-        )
-
-
-def _legend(axes: Any, left_out: bool) -> None:
+def _legend(figure: Any, axes: Any, *, left_out: bool, noise: bool) -> None:
+    """Below the picture, where it lies on nothing that is drawn."""
+    lines: list[Any] = []
     for label, style in (
-        ("points", {"marker": "o", "linestyle": "none", "markersize": 4}),
+        ("points, ± standard error" if noise else "points", {"marker": "o", "linestyle": "none", "markersize": 4}),
         ("left out", {"marker": "x", "linestyle": "none", "markersize": 5}),
         ("fit", {"linewidth": 2}),
-        ("forecast", {"linewidth": 2, "linestyle": (0, (4, 2))}),
+        # The mean takes in laws that bend otherwise and a straight line, so it may end above the sigmoid's ceiling.
+        ("forecast: mean of all laws", {"linewidth": 2, "linestyle": (0, (4, 2))}),
         ("the data end", {"linewidth": 1, "linestyle": ":"}),
-        ("ceiling, 90%", {"marker": "D", "linewidth": 1, "linestyle": (0, (1, 2)), "markersize": 4}),
+        ("ceiling of the sigmoid, 90%", {"marker": "D", "linewidth": 1, "linestyle": (0, (1, 2)), "markersize": 4}),
     ):
         if left_out or label != "left out":
-            axes.plot([], [], color="#555555", label=label, **style)
-    axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=3)
+            lines += axes.plot([], [], color=GREY, label=label, **style)
+    figure.legend(handles=lines, frameon=False, fontsize=8, loc="outside lower center", ncols=len(lines))

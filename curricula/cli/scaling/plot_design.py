@@ -20,15 +20,16 @@ def draw_design(made: Design, axis: str, path: Path) -> Path:
         figure: Any = Figure(figsize=(10, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
         left.plot(lengths, [pilot.half_width for pilot in made.pilots], "o-", color=CURRICULUM, label="half-width")
-        left.plot(lengths, [pilot.rmse for pilot in made.pilots], "s--", color=UNIFORM, label="error of the forecast")
+        left.plot(lengths, [pilot.error for pilot in made.pilots], "s--", color=UNIFORM, label="error, median")
+        left.plot(lengths, [pilot.rmse for pilot in made.pilots], "^:", color=UNIFORM, label="error, RMSE")
         left.axhline(made.width, color=INK, linewidth=1, linestyle=":", label=f"wanted: {made.width:g}")
-        left.set(title="Half of the 90% band, median; RMSE", yscale="log", ylabel="score")
+        left.set(title="Half of the 90% band, and error of the forecast", yscale="log", ylabel="score")
         right.plot(lengths, [pilot.narrow for pilot in made.pilots], "o-", color=CURRICULUM, label="narrow enough")
         right.plot(
             lengths, [pilot.coverage for pilot in made.pilots], "s--", color=UNIFORM, label="band holds the truth"
         )
-        right.axhline(SURE, color=CURRICULUM, linewidth=1, linestyle=":")
-        right.axhline(LEVEL, color=UNIFORM, linewidth=1, linestyle=":")
+        right.axhline(SURE, color=CURRICULUM, linewidth=1, linestyle=":", label=f"wanted of the former: {SURE:g}")
+        right.axhline(LEVEL, color=UNIFORM, linewidth=1, linestyle=":", label=f"meant of the latter: {LEVEL:g}")
         right.set(title="Part of the simulated pilots", ylim=(-0.03, 1.03))
         for axes in (left, right):
             compute_axis(axes, f"length of the pilot ({axis})")
@@ -40,4 +41,7 @@ def draw_design(made: Design, axis: str, path: Path) -> Path:
             if made.shortest is None
             else f"A pilot of {amount(made.shortest)} {axis} is long enough"
         )
+        advised = next((pilot for pilot in made.pilots if pilot.length == made.shortest), None)
+        if advised is not None and advised.overstated(made.simulations):
+            found = f"{found} for the width, but its band holds the truth in {advised.coverage:.0%}"
         return save(figure, found, path)

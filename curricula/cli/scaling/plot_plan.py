@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from curricula.allocation import Allocation
 from curricula.cli.scaling.fitting import Fitted
-from curricula.cli.scaling.looks import COLOURS, compute_axis, plain, save, short
+from curricula.cli.scaling.looks import COLOURS, compute_axis, name_ends, plain, save, short
 from curricula.cli.scaling.report import amount
 from curricula.cli.style import INK, STYLE
 
@@ -33,23 +33,43 @@ def draw_plan(fits: Sequence[Fitted], plan: Allocation, path: Path) -> Path:
         left.set(
             title="Share of the budget (dotted: equal)", xlim=(0, max(shares) * 1.45), ylim=(len(fits) - 0.5, -0.5)
         )
-        for number, one in enumerate(fits):
-            _draw_rise(right, one, plan, colours[number])
-        right.set(title="Score, from so far to the end of its share")
+        ends = [
+            (_draw_rise(right, one, plan, colours[number]), colours[number], one.label)
+            for number, one in enumerate(fits)
+        ]
+        limits = right.get_ylim()
+        right.set(title="Score, from so far to the end of its share", ylabel=plain(fits[0].series.measure), ylim=limits)
         compute_axis(right, fits[0].series.axis)
+        name_ends(right, ends, limits)
+        _legend(figure, right)
         return save(figure, f"{amount(plan.budget)} {fits[0].series.axis} split among {len(fits)}", path)
 
 
-def _draw_rise(axes: Any, one: Fitted, plan: Allocation, colour: str) -> None:
+def _draw_rise(axes: Any, one: Fitted, plan: Allocation, colour: str) -> float:
+    """Draw a curve and its share; returns where it ends, as a score."""
     spent = plan.spent[one.label]
     unit = plan.compute[one.label]
     end = spent + unit
     first = float(one.series.compute[one.series.compute > 0].min())
     grid = np.geomspace(min(first, max(spent, first)), max(end, spent, first) * 1.5, 160)
     mean, low, high = one.fit.predict(grid)
+    axes.plot(one.series.compute.ravel(), one.series.score.ravel(), ".", color=colour, markersize=4, alpha=0.5)
     axes.plot(grid, mean, color=colour, linewidth=1, alpha=0.6)
     inside = (grid >= spent) & (grid <= end)
     axes.fill_between(grid, low, high, color=colour, alpha=0.12, linewidth=0)
     axes.plot(grid[inside], mean[inside], color=colour, linewidth=3)
     ends = [max(spent, grid[0]), end]
-    axes.plot(ends, one.fit.predict(ends)[0], "o", color=colour, markersize=5, label=plain(one.label))
+    axes.plot(ends, one.fit.predict(ends)[0], "o", color=colour, markersize=6)
+    return float(mean[-1])
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """Below the picture: what is thick, thin and a dot."""
+    lines: list[Any] = []
+    for label, style in (
+        ("points", {"marker": ".", "linestyle": "none", "markersize": 4}),
+        ("fit, with its band", {"linewidth": 1}),
+        ("what its share buys", {"linewidth": 3, "marker": "o", "markersize": 6}),
+    ):
+        lines += axes.plot([], [], color="#555555", label=label, **style)
+    figure.legend(handles=lines, frameon=False, fontsize=8, loc="outside lower center", ncols=len(lines))

@@ -27,7 +27,7 @@ def fits_table(fits: Sequence[Fitted]) -> Table:
     made = table(f"{measure} against {axis}, {fits[0].fit.method}", ("estimate", low, high), ("curve", ""))
     for one in fits:
         fit = one.fit
-        about = [one.label, f"{len(fit.observed)} points", f"up to {amount(one.last)}", "", "", ""]
+        about = [one.label, counted(len(fit.observed), "point"), f"up to {amount(one.last)}", "", "", ""]
         rows = [
             ("ceiling A", figure(fit.asymptote), *map(figure, fit.interval("asymptote"))),
             ("exponent B", figure(fit.exponent, 2), *(figure(end, 2) for end in fit.interval("exponent"))),
@@ -36,8 +36,9 @@ def fits_table(fits: Sequence[Fitted]) -> Table:
         ]
         if fit.method == "bayes":
             rows.append(("probability of a bend", f"{fit.bounded:.2f}", "", ""))
-        rows = [row for row in rows if row[1] != "-"]
-        if math.isfinite(fit.noise):
+        # One place tells nothing of a curve: all figures would be what was believed before.
+        rows = [(row[0], "-", "-", "-") for row in rows] if single(one) else [row for row in rows if row[1] != "-"]
+        if math.isfinite(fit.noise) and not single(one):
             rows.append(("noise of a point", figure(fit.noise), "", ""))
         for label, row in zip(about, rows, strict=False):
             made.add_row(label, *row)
@@ -54,9 +55,8 @@ def forecast_table(fits: Sequence[Fitted], forecasts: Sequence[Forecast]) -> Tab
     )
     for one, forecast in zip(fits, forecasts, strict=True):
         for compute, mean, low, high in forecast:
-            made.add_row(
-                one.label, amount(compute), f"{compute / one.last:.3g}", *(f"{v:.3f}" for v in (mean, low, high))
-            )
+            said = ("-",) * 3 if single(one) else tuple(f"{v:.3f}" for v in (mean, low, high))
+            made.add_row(one.label, amount(compute), f"{compute / one.last:.3g}", *said)
     return made
 
 
@@ -85,6 +85,20 @@ def dictionary(one: Fitted, forecast: Forecast | None = None) -> dict[str, Any]:
     if forecast is not None:
         found["forecast"] = [dict(zip(("compute", "mean", "low", "high"), row, strict=True)) for row in forecast]
     return found
+
+
+def single(one: Fitted) -> bool:
+    """Whether all points of a curve are at one compute."""
+    return len(set(one.fit.observed.positive.tolist())) < 2
+
+
+def counted(number: int, what: str) -> str:
+    """A count in words.
+
+    >>> counted(1, "point"), counted(2, "point")
+    ('1 point', '2 points')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def amount(value: float) -> str:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curricula.cli.scaling.sources import Asked, axis_of, read_source
-from curricula.cli.scaling.tables import Table
+from curricula.cli.scaling.tables import MOST_CURVES, Table
 from curricula.errors import CurriculaValueError
 from curricula.scaling import evaluation_noise
 
 Floats = NDArray[np.float64]
-MOST_CURVES = 24
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where points come from: a file, the folder of an outcome log, a run or an experiment of MLflow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,17 +80,26 @@ def _mlflow(source: str, asked: Asked) -> Table:
         raise CurriculaValueError(f"{source}: {error}") from error
     compute = ALIASES.get(asked.compute or "", asked.compute or AXES[0])
     kind, _, name = source.partition(":")
+    notes: list[str] = []
     columns = read_points(
         **{"run_id" if f"{kind}:" == RUN else "experiment": name},
         score=asked.score,
         compute=compute,
         tracking_uri=asked.tracking_uri,
+        note=notes.append,
     )
-    by = None if len(set(columns["run_id"])) == 1 else "recipe" if "recipe" in columns else "run"
+    count = len(set(columns["run_id"]))
+    by = None if count == 1 else "recipe" if "recipe" in columns else "run"
     apart = asked.by or by
     if apart in columns:
         columns[apart] = _all_named(columns, apart)
-    return Table(source, name, columns, compute, asked.score, by=by, seed="run_id")
+    table = Table(source, name, columns, compute, asked.score, by=by, seed="run_id", notes=tuple(notes))
+    if asked.by is not None or by != "run":
+        return table
+    differing = table.differing(most=count - 1)
+    found = f"; between runs differ {', '.join(differing)}" if differing else ""
+    hint = f"each run is a curve of its own: name what tells recipes apart with --by, and its runs are one curve{found}"
+    return replace(table, notes=(*notes, hint))
 
 
 def _all_named(columns: dict[str, list[Any]], by: str) -> list[Any]:

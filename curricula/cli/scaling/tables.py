@@ -12,7 +12,9 @@ from curricula.log.arrow import parquet
 
 Columns = dict[str, list[Any]]
 ENDINGS = (".csv", ".tsv", ".parquet", ".json")
+MOST_CURVES = 24
 _SHOWN = 12
+_APART = ("--by", "--seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,31 @@ class Table:
         """A column; one line names those there are where it is missing."""
         if name not in self.columns:
             there = [column for column in self.columns if column]
+            if option in _APART and (differing := self.differing()):
+                counts = {column: len(set(map(str, self.columns[column]))) for column in differing}
+                shown = ", ".join(f"{column} ({count} values)" for column, count in counts.items())
+                rest = len(there) - len(differing)
+                others = f"; and {rest} more, which differ nowhere or nearly everywhere" if rest else ""
+                raise CurriculaValueError(
+                    f"{self.where}: expected a column {name!r} for {option}; got columns that differ: {shown}{others}"
+                )
             shown = ", ".join(there[:_SHOWN]) + (f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else "")
             raise CurriculaValueError(f"{self.where}: expected a column {name!r} for {option}; got columns {shown}")
         return self.columns[name]
+
+    def differing(self, most: int = MOST_CURVES) -> list[str]:
+        """Columns of 2 to so many values, fewest first: those that may tell curves apart.
+
+        >>> Table("a.csv", "a", {"step": [1, 2, 3], "arm": ["a", "b", "a"], "kind": ["x"] * 3}).differing(most=2)
+        ['arm']
+        """
+        counts = {
+            column: len(set(map(str, values)))
+            for column, values in self.columns.items()
+            if column and column not in (self.compute, self.score)
+        }
+        few = [column for column, count in counts.items() if 2 <= count <= most]
+        return sorted(few, key=lambda column: counts[column])[:_SHOWN]
 
 
 def read_file(path: Path) -> Table:

@@ -16,6 +16,7 @@ from curricula.cli.simulate.environments import simulated
 from curricula.cli.simulate.left_out import left_out
 from curricula.cli.simulate.preview import Plan, Preview, run_mix, run_uniform
 from curricula.config import CurriculumConfig, load_mix
+from curricula.config.explain import nearest
 from curricula.errors import CurriculaValueError
 from curricula.simulation import WORLDS, Curve, Law, named_law, random_law
 from curricula.versions import require
@@ -40,7 +41,9 @@ def command(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds; each runs both arms.")] = 5,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="The first of them.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the plot and the figures.")] = Path("runs/simulate"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the plot, in two formats, and the figures; there is no --plot.")
+    ] = Path("runs/simulate"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
 ) -> None:
     """Preview a mix on a simulated learner, against uniform draws; no model, no GPU.
@@ -81,7 +84,8 @@ def command(
     for table in report.tables(summary):
         console.print(table)
     for line in (*report.verdict(summary), "", *notes):
-        console.print(line, highlight=False, soft_wrap=not line.startswith("The law"))
+        # Words are kept whole in a terminal; a file has its lines as they are.
+        console.print(line, highlight=False, soft_wrap=not console.is_terminal)
     for name, place in (("plot", pictures[0]), ("figures", out / "simulate.json")):
         print(f"{name:9} {place}")
 
@@ -107,7 +111,10 @@ def _named(world: str) -> Law:
     try:
         return named_law(world)
     except CurriculaValueError:
-        raise CurriculaValueError(f"--world: expected {', '.join(WORLDS)} or random; got {world!r}") from None
+        names = [*WORLDS, "random"]
+        raise CurriculaValueError(
+            f"--world: expected {', '.join(WORLDS)} or random; got {world!r}{nearest(world, names)}"
+        ) from None
 
 
 def _group_size(config: CurriculumConfig, given: int | None) -> int:

@@ -7,7 +7,7 @@ from curricula.config.explain import dotted
 from curricula.config.predictors import offered_predictors
 from curricula.config.schema import Path, PredictorConfig, SelectionConfig, SuccessConfig
 
-_HOSTS = ("environment_column", "key", "success", "refill", "monitor", "seed", "log", "model")
+_HOSTS = ("environment_column", "key", "success", "refill", "recipe", "interruption", "monitor", "seed", "log", "model")
 
 
 def simulable(config: CurriculumConfig) -> CurriculumConfig:

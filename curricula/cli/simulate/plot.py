@@ -13,7 +13,7 @@ from curricula.cli.style import CURRICULUM, ENVIRONMENTS, FAINT, STYLE, UNIFORM,
 
 _COLOURS = {"uniform": UNIFORM, "mix": CURRICULUM}
 _LINES = {"uniform": "--", "mix": "-"}
-_SPAN = 15
+_SPAN, _FIRST = 15, 5
 
 
 def draw(preview: Preview, world: str, out: Path) -> list[Path]:
@@ -66,7 +66,8 @@ def _draw_curves(axes: Any, preview: Preview) -> None:
     axes.text(
         0.02,
         0.96,
-        f"to uniform's final success:\n{times(*preview.gain('rollouts'))} rollouts",
+        f"to uniform's final success:\n{times(*preview.gain('rollouts'))} rollouts"
+        + (", one seed" if len(preview.runs["mix"]) == 1 else ""),
         transform=axes.transAxes,
         va="top",
         color="#555555",
@@ -77,10 +78,18 @@ def _draw_curves(axes: Any, preview: Preview) -> None:
     for (value, arm), place in zip(sorted(ends), places, strict=True):
         label = f" {arm} {value:.2f}"
         height = low + place * (high - low)
-        axes.text(rollouts[-1], height, label, color=_COLOURS[arm], fontweight="bold", va="center")
+        # Outside of the axes, where the layout leaves room for it.
+        axes.annotate(
+            label,
+            (1.0, height),
+            xycoords=("axes fraction", "data"),
+            color=_COLOURS[arm],
+            fontweight="bold",
+            va="center",
+            annotation_clip=False,
+        )
     axes.set(title="Held-out success under the base mix, mean and range over seeds", xlabel="rollouts")
-    axes.set_xlim(0, float(rollouts[-1]) * 1.16)
-    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= rollouts[-1]])
+    axes.set_xlim(0, float(rollouts[-1]))
     thousands(axes)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
 
@@ -119,7 +128,7 @@ def _draw_shares(axes: Any, preview: Preview, arm: Arm) -> None:
         axes.annotate(
             _short(name), (1.02, place), xycoords="axes fraction", va="center", fontsize=9, annotation_clip=False
         )
-    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(rollouts[0], rollouts[-1] + 1))
+    axes.set(title=f"Shares drawn: {arm}", xlabel="rollouts", ylim=(0, 1), xlim=(0, rollouts[-1]))
     few_ticks(axes)
 
 
@@ -132,7 +141,7 @@ def _draw_informative(axes: Any, preview: Preview) -> None:
         colour = _COLOURS[arm]
         axes.fill_between(rollouts, fraction_RS.min(1), fraction_RS.max(1), color=colour, alpha=0.15, linewidth=0)
         axes.plot(rollouts, fraction_RS.mean(1), color=colour, linewidth=2, linestyle=_LINES[arm], label=arm)
-    axes.set(title="Informative groups", xlabel="rollouts", ylim=(0, 1.02), xlim=(0, None))
+    axes.set(title="Informative groups", xlabel="rollouts", ylim=(0, 1.02), xlim=(0, max(axes.lines[0].get_xdata())))
     few_ticks(axes)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.legend(loc="lower right", frameon=False, fontsize=9)
@@ -140,10 +149,11 @@ def _draw_informative(axes: Any, preview: Preview) -> None:
 
 def _smooth(preview: Preview, values_TX: Floats) -> tuple[Floats, Floats]:
     """Moving means over up to `_SPAN` steps, and the rollouts at which each ends."""
-    span = min(_SPAN, len(values_TX))
     sums = np.cumsum(np.concatenate([np.zeros_like(values_TX[:1]), values_TX]), axis=0)
-    means: Floats = (sums[span:] - sums[:-span]) / span
-    return preview.rollouts()[span:], means
+    ends = np.arange(min(_FIRST, len(values_TX)), len(values_TX) + 1)
+    starts = np.maximum(ends - _SPAN, 0)
+    means: Floats = (sums[ends] - sums[starts]) / (ends - starts)[:, None]
+    return preview.rollouts()[ends], means
 
 
 def _short(name: str) -> str:

@@ -81,7 +81,7 @@ def tables(summary: Mapping[str, Any]) -> tuple[Table, Table]:
 
 def _table(title: str, headings: tuple[str, ...]) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("environment", overflow="ellipsis", no_wrap=True)
+    table.add_column("environment", overflow="fold")
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     return table
@@ -101,6 +101,7 @@ def verdict(summary: Mapping[str, Any]) -> list[str]:
             f"{budget} to uniform's final success: uniform {needed['uniform']:,}, mix {needed['mix']:,}, "
             + times(**needed["gain"])
             + (f" ({late} of {summary['seeds']} seeds did not get there in twice as many)" if late else "")
+            + (" (one seed: how sure that is, it cannot tell; give --seeds 2 or more)" if summary["seeds"] == 1 else "")
         )
     return lines
 
