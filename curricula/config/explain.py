@@ -110,8 +110,10 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         parent = _at(model, detail["loc"][:-1])  # tags included: they tell which of several models it is
         word = str(detail["loc"][-1])
-        places = [path for path in _places(model, word) if path]
-        if parent is not None and places and not difflib.get_close_matches(word, parent.model_fields, n=1):
+        places = _places(model, word)
+        # A key of another type of this very section is no key of another place.
+        elsewhere = bool(places) and tuple(_untagged(model, detail["loc"])) not in places
+        if parent is not None and elsewhere and not difflib.get_close_matches(word, parent.model_fields, n=1):
             hint = f"did you mean {' or '.join(map(dotted, places[:2]))}?"
         else:
             hint = did_you_mean(word, parent.model_fields) if parent else "remove it"
