@@ -24,8 +24,8 @@ def command(
 ) -> None:
     """Read a mix, load its sources, and print it with every default written out.
 
-    Reward functions and classes that the mix names are imported, and so run; no model is loaded. What takes time is to
-    import torch and TRL, where the mix has a model or arguments of the trainer, and to make the prompts.
+    Reward functions and classes that the mix names are imported, and so run; no model is loaded. What takes time is
+    loading torch and TRL, where the mix has a model or arguments of the trainer, and making the prompts.
 
     Example: curricula validate configs/first-run.yaml
     """
