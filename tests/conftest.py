@@ -1,6 +1,9 @@
 """Settings that every test needs: nothing is fetched or reported, and tiny models stay on one thread."""
 
 import os
+import socket
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -13,3 +16,11 @@ os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")
 os.environ.setdefault("VLLM_CPU_CI_ENV", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+
+
+@pytest.fixture(autouse=True)
+def port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the process group of an engine in process: TRL would try 29500 first in every test that runs just now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MASTER_PORT", str(listener.getsockname()[1]))

@@ -15,7 +15,7 @@ import torch
 from curricula import CurriculaValueError
 from curricula_vllm import client, cpu, plugin, same_model, serve
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HF_HUB_OFFLINE": "1"}
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HF_HUB_OFFLINE": "1"}
 
 
 def switch(value: str) -> Any:
@@ -85,7 +85,8 @@ def late(_: Path) -> None:
 def no_model(_: Path) -> None:
     pytest.importorskip("vllm", reason="vLLM is not installed")
     asked = [sys.executable, "-m", "curricula_vllm", "serve", "./nomodel"]
-    done = subprocess.run(asked, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+    environment = {**os.environ, **ENVIRONMENT}
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     raise CurriculaValueError(done.stderr.splitlines()[-1])

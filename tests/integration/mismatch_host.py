@@ -1,5 +1,6 @@
 """A run in TRL's colocate mode whose generator is left behind on purpose: `mismatch_host.py OUT.json '{"…": …}'`."""
 
+import hashlib
 import json
 import logging
 import sys
@@ -14,6 +15,11 @@ from vllm_host import loaded
 import curricula_vllm.head
 from curricula_trl import CurriculumSampler
 from curricula_vllm import use_cpu
+
+
+def spread(completions: list[str], **_: Any) -> list[float]:
+    """Tells the answers of a group apart, so that every step has a gradient: a server's draws depend on its timing."""
+    return [hashlib.blake2b(text.encode(), digest_size=1).digest()[0] / 2560 for text in completions]
 
 
 def plant(trainer: Any, fault: str) -> None:
@@ -57,6 +63,7 @@ def main(out: str, spec: str) -> None:
     trainer = host.trainer(
         Path(options["folder"]) / "out",
         model=loaded(Path(options["folder"]) / "model", options["dtype"]),
+        reward_funcs=[host.reward, spread],
         use_vllm=True,
         max_completion_length=8,
         learning_rate=options.get("learning_rate", 0.05),
