@@ -1,9 +1,9 @@
 """Settings that every test needs: nothing is fetched or reported, and tiny models stay on one thread."""
 
 import os
-import socket
 
 import pytest
+from ports import free_port
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -21,6 +21,4 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 @pytest.fixture(autouse=True)
 def port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the process group of an engine in process: TRL would try 29500 first in every test that runs just now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("MASTER_PORT", str(listener.getsockname()[1]))
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from launched import launch
-from vllm_host import needs_vllm, saved
+from needs import needs_vllm
+from vllm_host import saved
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from datasets import Dataset
+from ports import free_port
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
@@ -40,12 +40,6 @@ def cli(
     settings = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **environment}
     settings["HF_DATASETS_CACHE"] = str(cwd / "cache")
     return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, timeout=300, check=False)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

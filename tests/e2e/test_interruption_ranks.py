@@ -9,7 +9,8 @@ import pytest
 from host import tokenizer
 from interruption_host import FORCED, LETTERS, MIX, check_row, model
 from launched import result
-from vllm_host import WIDTH, needs_vllm
+from needs import needs_vllm
+from vllm_host import WIDTH
 
 from curricula_trl.interruption.plan import Plan
 

@@ -10,7 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "integration"))
 
 from launched import launch
-from vllm_host import needs_vllm, saved
+from needs import needs_vllm
+from vllm_host import saved
 
 needs_vllm()
 pytestmark = pytest.mark.slow

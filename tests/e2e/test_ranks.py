@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launched import launch, result
-from vllm_host import needs_vllm
+from needs import needs_vllm
 
 
 @pytest.mark.slow

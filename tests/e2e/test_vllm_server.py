@@ -13,7 +13,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "integration"))
 
 import host
-from vllm_host import disagreement, enlarge, loaded, needs_vllm, off_grid, saved, texts
+from needs import needs_vllm
+from vllm_host import disagreement, enlarge, loaded, off_grid, saved, texts
 
 from curricula import CurriculaRuntimeError, CurriculaValueError
 

@@ -11,11 +11,10 @@ from typing import Any
 import host
 import pytest
 import torch
+from needs import needs_vllm
 
 from curricula import CurriculaValueError
 from curricula_vllm import client, cpu, plugin, same_model, serve
-
-ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HF_HUB_OFFLINE": "1"}
 
 
 def switch(value: str) -> Any:
@@ -28,7 +27,7 @@ def switch(value: str) -> Any:
 
 
 def other_plugin(_: Path) -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     from vllm.model_executor.custom_op import op_registry_oot
 
     from curricula_vllm.head import force_fp32
@@ -39,7 +38,7 @@ def other_plugin(_: Path) -> None:
 
 
 def other_machine(folder: Path) -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     from curricula_vllm.transfer import SharedMemoryEngine, SharedUpdate
 
     SharedMemoryEngine.receive_weights(SimpleNamespace(), SharedUpdate(str(folder / "0.safetensors")))
@@ -66,7 +65,7 @@ def served(folder: Path, name: str, **shape: int) -> None:
 
 def late(_: Path) -> None:
     """The variable is set once the engine is built, as in a process in which vLLM has loaded its plugins."""
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     from vllm.model_executor.layers.logits_processor import LogitsProcessor
 
     from curricula_vllm.head import head_dtype
@@ -83,9 +82,9 @@ def late(_: Path) -> None:
 
 
 def no_model(_: Path) -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     asked = [sys.executable, "-m", "curricula_vllm", "serve", "./nomodel"]
-    environment = {**os.environ, **ENVIRONMENT}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

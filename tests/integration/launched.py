@@ -2,20 +2,15 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from ports import free_port
+
 HOST = Path(__file__).parent / "host.py"
 ROOT = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def launch(out: Path, ranks: int, timeout: float = 300, script: Path = HOST, **spec: Any) -> tuple[int, str]:

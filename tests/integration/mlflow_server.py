@@ -1,21 +1,20 @@
 """A real MLflow server, for the tests that need one."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
 
+from ports import free_port
+
 
 class Server:
     """`mlflow server` on a free port of the loopback interface, with its files in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/server.db"]

@@ -9,9 +9,9 @@ from typing import Any
 import host
 import pytest
 import torch
+from needs import needs_vllm
 from peft import LoraConfig
 from torch import nn
-from vllm_host import needs_vllm
 
 from curricula import CurriculaRuntimeError
 from curricula_trl import CurriculumSampler

@@ -10,7 +10,8 @@ import host
 import pytest
 import torch
 from launched import launch
-from vllm_host import needs_vllm, saved
+from needs import needs_vllm
+from vllm_host import saved
 
 from curricula import CheckpointError
 from curricula_trl.mismatch import LEAST, Mismatch, Sides, measured, sides_of

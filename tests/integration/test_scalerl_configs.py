@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from launched_config import train
-from vllm_host import needs_vllm
+from needs import needs_vllm
 
 from curricula.config import load_mix
 from curricula_trl.arguments import check_arguments_of

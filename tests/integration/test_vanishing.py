@@ -9,7 +9,7 @@ import host
 import numpy as np
 import pytest
 import torch
-from vllm_host import needs_vllm
+from needs import needs_vllm
 
 from curricula_trl.ranks import Ranks
 from curricula_trl.vanishing import warn_of_vanishing

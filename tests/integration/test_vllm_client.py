@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from needs import needs_vllm
 
 from curricula_vllm import client
 from curricula_vllm.client import complete
@@ -53,7 +54,7 @@ def test_the_fewest_tokens_give_way_to_a_rows_limit() -> None:
 
 
 def test_and_so_in_the_process() -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     seen: list[Any] = []
 
     def generate(inputs: Any, sampling_params: Any, use_tqdm: bool) -> list[Any]:

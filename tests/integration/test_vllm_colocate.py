@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_host import needs_vllm, saved
+from needs import needs_vllm
+from vllm_host import saved
 
 needs_vllm()
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 from launched import launch
-from vllm_host import needs_vllm, saved
+from needs import needs_vllm
+from vllm_host import saved
 
 needs_vllm()
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from needs import needs_vllm
 from torch import nn
-from vllm_host import needs_vllm
 
 needs_vllm()
 

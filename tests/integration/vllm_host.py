@@ -1,19 +1,15 @@
-"""vLLM in tests: whether it is here, a tiny model on disk for it, and a run in which it generates beside the trainer.
+"""vLLM in tests: a tiny model on disk for it, and a run in which it generates beside the trainer.
 
 Run as a script it trains with TRL's colocate mode: `vllm_host.py OUT.json '{"…": …}'`. A process of its own, for vLLM
 takes the process it runs in: threads, process group, random numbers.
 """
 
 import json
-import os
-import platform
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import host
-import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma2Config, Gemma2ForCausalLM
 
@@ -22,16 +18,6 @@ WIDTH = 64
 # Logits of at least 16 in size, in bf16, differ by multiples of this.
 GRID = 2.0**-3
 _COUNTS = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads")
-
-
-def needs_vllm() -> None:
-    """Skips a module where vLLM is not installed; where CI must have installed it, that is a failure."""
-    if find_spec("vllm") is not None:
-        return
-    reason = "vLLM is not installed: `make test` does so on Linux x86-64"
-    if os.environ.get("CI") and sys.platform == "linux" and platform.machine() == "x86_64":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason, allow_module_level=True)
 
 
 def saved(folder: Path, dtype: str = "float32", tied: bool = False, family: str = "qwen2") -> Path:

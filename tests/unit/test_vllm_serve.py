@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from needs import needs_vllm
 
 from curricula import CurriculaValueError
 from curricula_vllm.serve import show_fp32_head
@@ -46,7 +47,7 @@ def test_another_head_is_refused(given: list[str]) -> None:
     [([], {}), (["--hf-overrides.rope_theta", "5"], {"rope_theta": 5}), (["--hf_overrides", '{"a": 1}'], {"a": 1})],
 )
 def test_vllm_reads_them(given: list[str], read: dict[str, Any]) -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     from vllm.engine.arg_utils import EngineArgs
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
@@ -60,7 +61,7 @@ def test_vllm_reads_them(given: list[str], read: dict[str, Any]) -> None:
     [({"head_dtype": "float32"}, "float32"), ({"head_dtype": "model"}, "bfloat16"), ({}, ""), (None, ""), ("f", "")],
 )
 def test_the_head_that_a_server_shows(overrides: Any, shown: str) -> None:
-    pytest.importorskip("vllm", reason="vLLM is not installed")
+    needs_vllm()
     from curricula_vllm.head import head_dtype
 
     info = {"model_config": {"dtype": "torch.bfloat16", "hf_overrides": overrides}}
