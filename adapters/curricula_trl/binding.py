@@ -166,7 +166,8 @@ class Binding:
         scores = captured.scores(trainer, output, self.ranks, self._room, ends)
         verdicts = self.ranks.from_main(lambda: self._tell(trainer, scores))
         self.ranks.agree("verdicts", verdicts)
-        self._finish.mark(output, compared(trainer, scores.columns), trainer.num_generations)
+        if self._finish.marks:
+            self._finish.mark(output, compared(trainer, scores.columns), trainer.num_generations)
         if self._may_zero:
             kept = [keep for keep, _ in verdicts]
             _zero_dropped(output["advantages"], kept, self.ranks.rank, trainer.num_generations)

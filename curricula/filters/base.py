@@ -1,6 +1,6 @@
 """What every filter sees and answers: after generation, which groups to drop; before it, which prompts to hold back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -24,6 +24,9 @@ class Groups:
         scored_KG: Members that have a reward, whether or not they can be trained on.
         truncated_KG: Members that were cut off at the limit of tokens.
         interrupted_KG: Members that were cut short on purpose.
+        live_K: Members of each group that have a result and can be trained on.
+        spread_K: Largest minus smallest result of each group; negative where none is known.
+        component_spread_K: That of the component that differs most; None where there are no components.
     """
 
     results_KG: Floats
@@ -33,10 +36,22 @@ class Groups:
     truncated_KG: Flags
     interrupted_KG: Flags
 
-    @property
-    def live_K(self) -> NDArray[np.int64]:
-        """Members of each group that have a result and can be trained on."""
-        return (~np.isnan(self.results_KG)).sum(axis=1)
+    live_K: NDArray[np.int64] = field(init=False)
+    spread_K: Floats = field(init=False)
+    component_spread_K: Floats | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Once for all filters.
+        parts = self.components_KGC
+        object.__setattr__(self, "live_K", (~np.isnan(self.results_KG)).sum(axis=1))
+        object.__setattr__(self, "spread_K", spread(self.results_KG))
+        object.__setattr__(self, "component_spread_K", None if parts is None else spread(parts).max(axis=1))
+
+
+def spread(values: Floats) -> Floats:
+    """Largest minus smallest along the second axis; negative where nothing is known."""
+    live = ~np.isnan(values)
+    return np.where(live, values, -np.inf).max(axis=1) - np.where(live, values, np.inf).min(axis=1)
 
 
 class AfterFilter(Protocol):

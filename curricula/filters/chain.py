@@ -46,9 +46,7 @@ class Filters:
         judgements[live == 0] = "no_signal"
         # The first filter that drops a group names the reason, so they are written last to first.
         for rule in reversed(self._after):
-            # What the mixed ones are told by need not be looked at twice.
-            dropped = (live > 1) & ~mixed if rule is self._rule else rule.drops(groups)
-            judgements[dropped] = rule.reason
+            judgements[rule.drops(groups)] = rule.reason
         judgements[~groups.scored_KG.any(axis=1)] = "unscorable"
         return judgements.tolist(), mixed
 

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from curricula.config.schema import TOLERANCE
-from curricula.filters.base import Flags, Floats, Groups, Judgement
+from curricula.filters.base import Flags, Groups, Judgement
 
 
 class ZeroVariance:
@@ -30,22 +30,12 @@ class ZeroVariance:
         >>> ZeroVariance().mixed(Groups(results, None, flags[:, 0], ~flags, flags, flags))
         array([False,  True, False])
         """
-        mixed = spread(groups.results_KG) > self.tolerance
-        if groups.components_KGC is not None:
-            alone = spread(groups.components_KGC).max(axis=1) > self.tolerance
-            known = ~np.isnan(groups.components_KGC).all(axis=(1, 2))
-            decide = known if self.on == "components" else known & ~groups.declared_K
-            mixed = np.where(decide, alone, mixed)
-        return mixed & (groups.live_K > 1)
+        spread_K = groups.spread_K
+        if (alone_K := groups.component_spread_K) is not None:
+            known = alone_K >= 0
+            spread_K = np.where(known if self.on == "components" else known & ~groups.declared_K, alone_K, spread_K)
+        return (spread_K > self.tolerance) & (groups.live_K > 1)
 
     def drops(self, groups: Groups) -> Flags:
         """Groups of two or more live members that are all alike, shape (K,)."""
         return (groups.live_K > 1) & ~self.mixed(groups)
-
-
-def spread(values: Floats) -> Floats:
-    """Largest minus smallest along the second axis; negative where nothing is known."""
-    live = ~np.isnan(values)
-    highest = np.where(live, values, -np.inf).max(axis=1)
-    lowest = np.where(live, values, np.inf).min(axis=1)
-    return highest - lowest

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from curricula import CurriculaValueError
 from curricula.config import RecipeConfig
 from curricula.config.schema import TOLERANCE
-from curricula.filters.zero_variance import spread
+from curricula.filters.base import spread
 from curricula_trl.losses import loss_of
 from curricula_trl.ranks import Ranks
 from curricula_trl.recipes.finish.advantages import batch_deviation, prompt_weights, row_mean_weight
@@ -31,6 +31,11 @@ class Finish:
         self.config = config
         self._ranks, self._tolerance = ranks, tolerance
 
+    @property
+    def marks(self) -> bool:
+        """Whether `mark` has anything to say."""
+        return self.config.zero_variance == "mask" or self.config.normaliser == "batch"
+
     def mark(self, output: dict[str, Any], values: Floats, size: int) -> None:
         """Says of a round what its advantages do not: which rollouts have no reward, and which groups no variance.
 
@@ -46,12 +51,11 @@ class Finish:
         if self.config.normaliser == "batch":
             missing = np.isnan(values[first : first + len(advantages)]).all(axis=1)
             output[UNSCORED] = torch.from_numpy(missing).long().to(advantages.device)
-        if self.config.zero_variance == "mask" or self.config.normaliser == "batch":
-            # Eight times .1 have a mean that is not .1: what is left of them is rounding, and trains on nothing.
-            apart = spread(values.reshape(-1, size, values.shape[1])).max(axis=1)
-            flat = apart <= self._tolerance
-            mine = np.repeat(flat, size)[first : first + len(advantages)]
-            advantages[torch.from_numpy(mine).to(advantages.device)] = 0.0
+        # Eight times .1 have a mean that is not .1: what is left of them is rounding, and trains on nothing.
+        apart = spread(values.reshape(-1, size, values.shape[1])).max(axis=1)
+        flat = apart <= self._tolerance
+        mine = np.repeat(flat, size)[first : first + len(advantages)]
+        advantages[torch.from_numpy(mine).to(advantages.device)] = 0.0
 
     def complete(self, trainer: Any, output: dict[str, Any]) -> dict[str, Any]:
         """The batch to train on; `output` is this rank's part of it, and is changed.
