@@ -134,7 +134,19 @@ def test_a_split_that_is_not_clear_says_so(tmp_path: Path) -> None:
     rows = [f"{step},{0.3 + 0.001 * (step % 3)},{name}" for name in "ab" for step in range(1, 12)]
     (tmp_path / "flat.csv").write_text("\n".join(["compute,score,recipe", *rows]))
     printed = call("scaling", "allocate", str(tmp_path / "flat.csv"), "--budget", "10")
-    assert "is not clear: 0% of the way to it is gone" in printed
+    assert "is not clear: these are 0% of the way from equal ones to it" in printed
+    assert "the gains of a, b are what curves do in general" in printed
+
+
+def test_environments_of_a_file_are_told_apart(tmp_path: Path) -> None:
+    rises = {"x": 0.5, "y": 0.8}
+    points = [f"{step},{rise * step / (step + 9):.3f},{name}" for name, rise in rises.items() for step in range(1, 20)]
+    (tmp_path / "e.csv").write_text("\n".join(["rollouts,score,environment", *points]))
+    printed = call("scaling", "allocate", str(tmp_path / "e.csv"), "--budget", "10", "--json")
+    assert set(json.loads(printed)["plan"]["shares"]) == {"x", "y"}
+    note = "points of 2 environments are one curve: --by environment tells them apart"
+    assert note in call("scaling", "fit", str(tmp_path / "e.csv"))
+    assert note not in call("scaling", "fit", str(tmp_path / "e.csv"), "--by", "environment")
 
 
 def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from curricula.allocation import Allocation, allocate
+from curricula.allocation.caution import BLIND
 from curricula.cli.scaling import options, report
 from curricula.cli.scaling.fitting import Fitted, fit_all
 from curricula.cli.scaling.report import amount
@@ -125,10 +126,18 @@ def _show(fits: Sequence[Fitted], plan: Allocation) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    if plan.budget > 0 and plan.trust < 1:
-        console.print(
-            f"note: what the best split gains over an even one is not clear: {plan.trust:.0%} of the way to it is gone",
-            highlight=False,
-            soft_wrap=True,
-        )
+    for note in _doubts(fits, plan):
+        console.print(f"note: {note}", highlight=False, soft_wrap=True)
     report.show_notes(console, fits)
+
+
+def _doubts(fits: Sequence[Fitted], plan: Allocation) -> list[str]:
+    said: list[str] = []
+    if plan.budget > 0 and plan.trust < 1 and len(fits) > 1:
+        said.append(
+            f"what the best split gains over equal shares is not clear: these are {plan.trust:.0%} of the way from "
+            "equal ones to it"
+        )
+    if blank := [one.label for one in fits if not BLIND.isdisjoint(one.fit.reasons)]:
+        said.append(f"the gains of {', '.join(blank)} are what curves do in general: their points say too little")
+    return said

@@ -147,8 +147,10 @@ def verdict(a: str, b: str, made: Comparison) -> list[str]:
     if cross.probability >= 0.05:
         ahead = a if cross.a >= cross.b else b
         low, high = cross.interval
+        already = made.overtook is not None and names[made.overtook[0]] == ahead
+        when = "only past the data" if already else "past the data"
         lines.append(
-            f"{ahead} overtakes past the data with probability {max(cross.a, cross.b):.2f}, then at about "
+            f"{ahead} overtakes {when} with probability {max(cross.a, cross.b):.2f}, then at about "
             f"{amount(cross.compute)} [{amount(low)}, {amount(high)}]"
         )
     else:

@@ -44,12 +44,24 @@ def read_source(source: str, asked: Asked) -> Table:
     if source.startswith((RUN, EXPERIMENT)):
         return _mlflow(source, asked)
     path = Path(source).expanduser()
-    return _log(path, asked) if path.is_dir() else read_file(path)
+    return _log(path, asked) if path.is_dir() else _file(path, asked)
 
 
 def axis_of(table: Table, name: str) -> str:
     """A column of compute by its own name or another that it goes by."""
     return ALIASES.get(name, name) if name not in table.columns else name
+
+
+def _file(path: Path, asked: Asked) -> Table:
+    table = read_file(path)
+    if "environment" not in table.columns:
+        return table
+    if asked.own:
+        return replace(table, by="environment")
+    count = len(set(map(str, table.columns["environment"])))
+    if count == 1 or "environment" in (asked.by, asked.seed, asked.score):
+        return table
+    return replace(table, notes=(f"points of {count} environments are one curve: --by environment tells them apart",))
 
 
 def _log(path: Path, asked: Asked) -> Table:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from curricula.errors import CurriculaValueError, described
 from curricula.log.arrow import parquet
+from curricula.log.curve import AXES
 
 Columns = dict[str, list[Any]]
 ENDINGS = (".csv", ".tsv", ".parquet", ".json")
@@ -106,7 +107,8 @@ def read_file(path: Path) -> Table:
         raise CurriculaValueError(f"{where}: expected rows of points; got none")
     counted = 2 if reader is _csv else 0
     by, seed = ("recipe" if "recipe" in columns else None), ("seed" if "seed" in columns else None)
-    return Table(where, path.stem, columns, by=by, seed=seed, counted=counted)
+    compute = next((name for name in ("compute", *AXES) if name in columns), "compute")
+    return Table(where, path.stem, columns, compute, by=by, seed=seed, counted=counted)
 
 
 def _apart(path: Path, heads: Sequence[str]) -> None:
