@@ -86,8 +86,7 @@ def stack(outcomes: Sequence[GroupOutcome]) -> OutcomeBatch:
     components = _components(outcomes, good, shape)
     infinite = np.zeros(count, dtype=np.bool_)
     for values in (rewards, successes if given.any() else None, components):
-        if values is not None:
-            wild = np.abs(values) > _MOST
+        if values is not None and (wild := np.abs(values) > _MOST).any():
             infinite |= wild.any(axis=tuple(range(1, wild.ndim)))
             values[wild] = np.nan
     known = ~np.isnan(tokens)

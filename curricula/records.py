@@ -81,8 +81,9 @@ class GroupOutcome:
         rewards = _column("rewards", self.rewards, None)
         object.__setattr__(self, "rewards", rewards)
         for name in ("successes", "tokens", "interrupted", "truncated", "trainable"):
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _column(name, value, rewards.shape))
+            value = getattr(self, name)
+            if value is not None and (column := _column(name, value, rewards.shape)) is not value:
+                object.__setattr__(self, name, column)
         if self.components is not None:
             object.__setattr__(self, "components", _components(self.components, len(rewards)))
         if self.status not in STATUSES:

@@ -5,9 +5,8 @@ nothing happens to the curriculum in between: the draws are the same, only earli
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 from curricula import CheckpointError, Curriculum, Draw
@@ -23,10 +22,14 @@ class Ahead:
 
     While `start` is at work, the curriculum belongs to it: every other use goes through `settled`, and a reference
     that `settled` gave is good until the next `start`.
+
+    Args:
+        curriculum: Whom to ask.
+        prepare: Called with draws that were asked for early, beside the step too.
     """
 
-    def __init__(self, curriculum: Curriculum) -> None:
-        self._curriculum = curriculum
+    def __init__(self, curriculum: Curriculum, prepare: Callable[[list[Draw]], object] = lambda _: None) -> None:
+        self._curriculum, self._prepare = curriculum, prepare
         curriculum.lazy = True
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="curricula")
         self._working: Future[list[Draw]] | None = None
@@ -61,7 +64,9 @@ class Ahead:
             self._curriculum.settle()
             # What is reported meanwhile is the round that is trained on, not the one that is drawn for.
             self._metrics = self._curriculum.metrics()
-            return self._curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
+            draws = self._curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
+            self._prepare(draws)
+            return draws
 
         self._working = self._executor.submit(ask)
 
@@ -83,7 +88,10 @@ class Ahead:
             self.cancel()
             return curriculum.ask(groups, group_size=group_size, policy_version=policy_version)
         draws, self._draws = self._draws, []
-        return [replace(draw, policy_version=policy_version) for draw in draws]
+        return [
+            Draw(draw.ticket, draw.index, draw.key, draw.environment, draw.propensity, policy_version, draw.reason)
+            for draw in draws
+        ]
 
     def cancel(self) -> None:
         """Returns prompts that were drawn early and will not be used; there may be no `take` after it."""

@@ -46,7 +46,7 @@ class Binding:
         self.ranks = Ranks(trainer.accelerator)
         self.rows = rows
         self.config = config
-        self._ahead = None if curriculum is None else Ahead(curriculum)
+        self._ahead = None if curriculum is None else Ahead(curriculum, self._read_rows)
         self.has_drawn = False
         self._said_infinite = False
         # A predictor that reads the policy cannot do so while it is trained.
@@ -221,6 +221,11 @@ class Binding:
     def load(self, trainer: Any, checkpoint: Path) -> None:
         """Restores what `save` wrote."""
         self.has_drawn = self._saving.load(trainer, checkpoint) or self.has_drawn
+
+    def _read_rows(self, draws: Sequence[Draw]) -> None:
+        # On several ranks, each has rows of its own to read, and learns of the draws as they are taken.
+        if self.ranks.world_size == 1:
+            self.rows.read_ahead([draw.index for draw in draws])
 
     def _take_ahead(self, _: Curriculum, groups: int, group_size: int, version: int) -> list[Draw]:
         assert self._ahead is not None

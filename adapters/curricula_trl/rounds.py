@@ -70,6 +70,10 @@ def outcomes(trainer: Any, draws: Sequence[Draw], scores: Scores, success: int |
         rewards = rewards.clip(*clip)
     by_function = one_by_one(trainer) and (weights != 0.0).sum() > 1
     parts = scores.columns[:, weights != 0.0] if by_function else None
+    # Converted here at once, not group by group.
+    tokens, truncated, trainable = (
+        column.astype(np.float64) for column in (scores.tokens, scores.truncated, scores.trainable)
+    )
     told: list[GroupOutcome] = []
     for group, draw in enumerate(draws):
         rows = slice(group * size, (group + 1) * size)
@@ -78,12 +82,12 @@ def outcomes(trainer: Any, draws: Sequence[Draw], scores: Scores, success: int |
                 ticket=None if draw.ticket == NO_TICKET else draw.ticket,
                 rewards=rewards[rows],
                 successes=None if success is None else scores.columns[rows, success],
-                tokens=scores.tokens[rows],
+                tokens=tokens[rows],
                 policy_version=draw.policy_version,
                 index=draw.index,
-                truncated=scores.truncated[rows],
+                truncated=truncated[rows],
                 interrupted=None if scores.interrupted is None else scores.interrupted[rows],
-                trainable=scores.trainable[rows],
+                trainable=trainable[rows],
                 components=None if parts is None else parts[rows],
             )
         )
@@ -102,7 +106,8 @@ def truncated(trainer: Any, completion_ids: Sequence[Sequence[int]], full: Seque
         full: Which had all the tokens that they may have.
     """
     tokenizer = tokenizer_of(trainer)
-    ends = {*getattr(trainer, "eos_token_ids", [tokenizer.eos_token_id]), tokenizer.pad_token_id}
+    stops = trainer.eos_token_ids if hasattr(trainer, "eos_token_ids") else [tokenizer.eos_token_id]
+    ends = {*stops, tokenizer.pad_token_id}
     return [
         whole and len(ids) > 0 and int(ids[-1]) not in ends for ids, whole in zip(completion_ids, full, strict=True)
     ]

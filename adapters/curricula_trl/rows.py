@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class Rows:
         self._environment = config.environment_column if config.environment_column in self._columns else None
         self._stable = [name for name in self._columns if not self._is_media(name)]
         self._plain = dataset.with_format("arrow").select_columns(self._stable) if self._is_hub else None
+        self._read_ahead: dict[int, dict[str, Any]] = {}
         self._check_columns()
 
     def __len__(self) -> int:
@@ -133,7 +135,9 @@ class Rows:
             columns: Columns to keep; None keeps all.
         """
         rollouts: list[dict[str, Any]] = []
-        for row, count in zip(self._read(indices), copies, strict=True):
+        ahead, self._read_ahead = self._read_ahead, {}
+        read = [ahead[index] for index in indices] if ahead.keys() >= set(indices) else self._read(indices)
+        for row, count in zip(read, copies, strict=True):
             if columns is not None:
                 row = {name: value for name, value in row.items() if name in columns}
             if any(isinstance(value, (dict, list)) for value in row.values()):
@@ -142,8 +146,22 @@ class Rows:
                 rollouts += [row.copy() for _ in range(count)]
         return rollouts
 
+    def read_ahead(self, indices: Sequence[int]) -> None:
+        """Reads rows beside a step, for the next `fetch`; a format of the user's own is left to that.
+
+        What is wrong with one is raised there, too.
+        """
+        self._read_ahead = {}
+        if self._is_plain:
+            with suppress(Exception):
+                self._read_ahead = dict(zip(indices, self._read(indices), strict=True))
+
+    @property
+    def _is_plain(self) -> bool:
+        return self._is_hub and self.dataset.format["type"] is None
+
     def _read(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        if self._is_hub and self.dataset.format["type"] is None:
+        if self._is_plain:
             batch = self.dataset[list(indices)]
             return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
         return [dict(self.dataset[index]) for index in indices]
