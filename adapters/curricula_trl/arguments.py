@@ -14,6 +14,7 @@ from trl.trainer.grpo_config import GRPOConfig
 
 from curricula.config import CurriculumConfig
 from curricula.config.explain import config_error, did_you_mean
+from curricula.config.folder import check_folder
 from curricula.config.schema import shown
 from curricula_trl.bounds import check_bounds
 from curricula_trl.interruption import check_mix
@@ -32,9 +33,7 @@ def check_model(config: CurriculumConfig) -> None:
         raise config_error(config.origin, ("model",), message)
     if Path(model).expanduser().is_dir():
         return
-    if model.startswith((".", "/", "~")):
-        message = f"expected the folder of a model; got {shown(model)}; check the path"
-        raise config_error(config.origin, ("model",), message)
+    check_folder(config)
     if constants.HF_HUB_OFFLINE and not _is_cached(model):
         message = (
             f"expected a folder, or a model in the cache of the hub, which HF_HUB_OFFLINE forbids to ask; got "

@@ -155,7 +155,9 @@ def _marginal(gain: Gains, x: float, budget: float) -> float:
     """Slope of the concave envelope of the gain over [0, 2 budget], just above x."""
     if budget <= 0:
         return 0.0
-    places = np.unique(np.append(np.linspace(0, 2 * budget, PLACES + 1), x))
+    grid = np.linspace(0, 2 * budget, PLACES + 1)
+    # A place beside x but for rounding would be a cell without a slope.
+    places = np.sort(np.append(grid[np.abs(grid - x) > 1e-6 * budget], x))
     top = hull(places, gain(places))
     at = int(np.searchsorted(places, x))
     return float((top[at + 1] - top[at]) / (places[at + 1] - places[at]))

@@ -23,7 +23,8 @@ def ended() -> Generator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # None where it was closed before the start  # pyright: ignore
+                sys.stdout.flush()
     except OSError as error:
         # Errors about files of the user's have their names.
         if error.errno not in _FULL or error.filename is not None:

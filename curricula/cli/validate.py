@@ -13,8 +13,7 @@ from rich.status import Status
 from curricula.bandits.make import make_bandit
 from curricula.cli import import_beside
 from curricula.config import CurriculumConfig, load_mix, resolved
-from curricula.config.explain import config_error
-from curricula.config.section import shown
+from curricula.config.folder import check_folder
 from curricula.predictors.build import check_buildable
 
 
@@ -52,8 +51,7 @@ def _checked(config: CurriculumConfig, mix: Path, status: Status) -> tuple[Curri
     sizes: dict[str, int] = {}
     # What costs least comes first: a mistyped folder is not to wait for prompts.
     _check_parts(config)
-    if config.model is not None:
-        _check_folder(config, config.model)
+    check_folder(config)
     if config.trainer or config.model is not None:
         status.update("importing torch and TRL, which know the trainer's arguments")
         from curricula_trl.arguments import check_arguments_of, check_model
@@ -71,13 +69,6 @@ def _checked(config: CurriculumConfig, mix: Path, status: Status) -> tuple[Curri
         mixed = load_environments(config, mix.parent, on_environment=on_environment)
         config, sizes = mixed.config, dict(mixed.sizes)
     return config, sizes
-
-
-def _check_folder(config: CurriculumConfig, model: str) -> None:
-    """Raises ConfigError for a path that is no folder, without a host: importing one takes longer than all the rest."""
-    if model.startswith((".", "/", "~")) and not Path(model).expanduser().is_dir():
-        message = f"expected the folder of a model; got {shown(model)}; check the path"
-        raise config_error(config.origin, ("model",), message)
 
 
 def _check_parts(config: CurriculumConfig) -> None:

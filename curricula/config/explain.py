@@ -1,6 +1,7 @@
 """From a validation error to one line: where, what was expected, what was given, what to do."""
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
@@ -174,9 +175,11 @@ def _choice(options: Sequence[str], got: object) -> str:
 
 
 def _hint(expected: str, got: object) -> str:
-    if "number" in expected and isinstance(got, str) and re.fullmatch(r"[-+.\deE_]+", got):
-        return "remove the quotes"
-    return ""
+    try:
+        quoted = "number" in expected and isinstance(got, str) and math.isfinite(float(got))
+    except ValueError:
+        return ""
+    return "remove the quotes" if quoted else ""
 
 
 def _line_of(path: Path, lines: Mapping[Path, int]) -> int | None:

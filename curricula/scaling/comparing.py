@@ -46,8 +46,8 @@ class Comparison:
         reached: the compute at which each gets to it, the median; infinite where that is never.
         crossing: where one overtakes the other.
         reasons: what cannot be said: a name and a sentence each.
-        overtook: who overtook the other where both have points, the last time, and at which compute; None where
-            nobody surely did.
+        overtook: who overtook the other where both have points, the last time, at which compute, and the probability
+            that it was behind before and is ahead after it; None where that is below .9.
     """
 
     winner: Side | None
@@ -64,7 +64,7 @@ class Comparison:
     reached: tuple[float, float]
     crossing: Crossing
     reasons: dict[str, str] = field(default_factory=dict[str, str])
-    overtook: tuple[Side, float] | None = None
+    overtook: tuple[Side, float, float] | None = None
 
     def __repr__(self) -> str:
         """The figures that are asked for first."""
@@ -112,7 +112,8 @@ def compare(
         seed: of the draws.
 
     Raises:
-        CurriculaValueError: something else than two fits, a target that is no rate, or a spread below 0 or above 1.
+        CurriculaValueError: something else than two fits, one of points at one compute, a target that is no rate, or
+            a spread below 0 or above 1.
 
     >>> fast = ScalingFit.of_parameters(0.60, 2.0, 1500, r0=0.2)
     >>> high = ScalingFit.of_parameters(0.68, 1.6, 3000, r0=0.2)
@@ -124,6 +125,11 @@ def compare(
         if not isinstance(given, ScalingFit):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise CurriculaValueError(
                 f"compare: expected two fits, as curricula.scaling.fit returns them; got {type(given).__name__}"
+            )
+        if given.blank:
+            raise CurriculaValueError(
+                f"compare: expected points at two computes or more of each; got {len(given.observed)} at "
+                f"{given.last:.4g} alone; measure it further on"
             )
     ends = [float(given.observed.compute.max()) for given in (fit_a, fit_b)]
     measured = [given.last for given in (fit_a, fit_b) if not given.known]

@@ -13,7 +13,7 @@ from curricula.scaling.fitted import ScalingFit
 from curricula.scaling.lines import line_posterior
 from curricula.scaling.noise import Noise
 from curricula.scaling.observations import Observations, observe
-from curricula.scaling.reasons import reasons_of
+from curricula.scaling.reasons import reasons_of, too_short
 from curricula.scaling.searches import ASYMPTOTES, paper_grid, power_search
 from curricula.scaling.skipping import skip_early
 
@@ -101,10 +101,11 @@ def fit(
             bounded=0.0,
             noise=size,
             start=start,
+            reasons=too_short(observed),
             notes=observed.notes,
         )
     curves, best = paper_grid(observed) if method == "grid" else power_search(observed)
-    reasons: dict[str, str] = {}
+    reasons = too_short(observed)
     if method == "grid" and curves.asymptote[best] in (ASYMPTOTES[0], ASYMPTOTES[-1]):
         reasons["edge"] = f"the asymptote {curves.asymptote[best]:g} is an end of the paper's grid"
     return ScalingFit(

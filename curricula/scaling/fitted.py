@@ -85,6 +85,11 @@ class ScalingFit:
         return self.method == "known"
 
     @property
+    def blank(self) -> bool:
+        """Whether all points are at one compute: nothing is told of a curve, and its parameters are NaN."""
+        return not self.known and len(set(self.observed.positive.tolist())) < 2
+
+    @property
     def last(self) -> float:
         """The furthest compute with a point; 0 of a curve that is known."""
         return 0.0 if self.known else float(self.observed.compute.max())
@@ -97,7 +102,7 @@ class ScalingFit:
         """
         if name not in PARAMETERS:
             raise CurriculaValueError(f"interval: expected one of {', '.join(PARAMETERS)}; got {name!r}")
-        family = self._parameters(name)
+        family = None if self.blank else self._parameters(name)
         if family is None:
             return math.nan, math.nan
         low, high = quantiles(getattr(family, name)[None], family.weight, _tails(level))[0]
@@ -155,6 +160,8 @@ class ScalingFit:
         return next((one for one in self.curves.families if type(one) in own and hasattr(one, name)), None)
 
     def _point(self, name: str) -> float:
+        if self.blank:
+            return math.nan
         if self.best is not None:
             return float(getattr(self.best, name)[0]) if hasattr(self.best, name) else math.nan
         family = self._parameters(name)

@@ -17,15 +17,11 @@ RELATED = 0.6
 
 def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
     """Names and sentences; empty where the points say all that a fit claims."""
-    said: dict[str, str] = {}
+    said = too_short(observed)
     seen = np.unique(observed.positive)
+    if len(seen) < 2:
+        return said
     span = float(seen[-1] / seen[0])
-    if len(seen) < LEAST_POINTS or span < LEAST_SPAN:
-        places = "1 place" if len(seen) == 1 else f"{len(seen)} places"
-        said["too_short"] = (
-            f"{places} over a factor of {span:.3g} in compute: {LEAST_POINTS} over a factor of "
-            f"{LEAST_SPAN:g} or more say something of a law"
-        )
     slope, error = found.slope
     if found.rises < 1 - SURE:
         said["falling"] = "scores fall with compute: no law here does, so a forecast only spans falling on and staying"
@@ -63,6 +59,19 @@ def reasons_of(observed: Observations, found: Average) -> dict[str, str]:
     if start is not None and start[1] - start[0] > max(BEFORE, 8 * found.noise):
         said["saturated"] = "most of the rise may lie before the first point: r0, midpoint and exponent are the prior's"
     return said
+
+
+def too_short(observed: Observations) -> dict[str, str]:
+    """That there are too few points for a law of any kind; empty where there are not."""
+    seen = np.unique(observed.positive)
+    span = float(seen[-1] / seen[0]) if len(seen) else 1.0
+    if len(seen) >= LEAST_POINTS and span >= LEAST_SPAN:
+        return {}
+    places = "1 place" if len(seen) == 1 else f"{len(seen)} places"
+    return {
+        "too_short": f"{places} over a factor of {span:.3g} in compute: {LEAST_POINTS} over a factor of "
+        f"{LEAST_SPAN:g} or more say something of a law"
+    }
 
 
 def _interval(found: Average, name: str) -> tuple[float, float] | None:

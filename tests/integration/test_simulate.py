@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from curricula import CurriculumConfig
+from curricula import CurriculaValueError, CurriculumConfig
 from curricula.cli.simulate.environments import simulated, source_size
 from curricula.cli.simulate.left_out import left_out, simulable
 from curricula.cli.simulate.preview import ARMS, Plan, Preview, run_mix, run_uniform
@@ -159,3 +159,14 @@ def test_a_plan_is_simulated(tmp_path: Path) -> None:
     # What is learned slowest has most to gain, once curves are long enough to tell.
     assert planned[2] > by_bandit[2] + 0.1
     assert not any("Not simulated" in note for note in found[1]["notes"])
+
+
+@pytest.mark.parametrize("name", ["simulate.png", "simulate.json"])
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "out" / name).mkdir(parents=True)
+    (tmp_path / "mix.yaml").write_text("environments: {a: {}, b: {}}\n")
+    options = ("--steps", "2", "--seeds", "1", "--groups", "2", "--prompts", "10", "--out", str(tmp_path / "out"))
+    with pytest.raises(CurriculaValueError, match=rf"--out: expected a folder that can be written; got .*{name}: "):
+        inputs_cli.call("simulate", str(tmp_path / "mix.yaml"), *options)
+    with pytest.raises(CurriculaValueError, match=r"--out: expected a folder that can be written; got /proc"):
+        inputs_cli.call("simulate", str(tmp_path / "mix.yaml"), *options[:-1], "/proc")

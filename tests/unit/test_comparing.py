@@ -79,7 +79,10 @@ def test_runs_of_one_recipe_differ(two):
     def chance(a: ScalingFit, b: ScalingFit, spread: float) -> float:
         return (1 + math.erf((a.asymptote - b.asymptote) / spread / 2**0.5)) / 2
 
-    a, b = (replace(ScalingFit.of_parameters(top, 2.0, 1500, 0.2), method="grid") for top in (0.62, 0.6))
+    points = observe([750.0, 1500.0], [0.3, 0.4])
+    a, b = (
+        replace(ScalingFit.of_parameters(top, 2.0, 1500, 0.2), method="grid", observed=points) for top in (0.62, 0.6)
+    )
     assert compare(a, b, run_spread=0.0).higher == (1.0, 0.0)
     assert compare(a, b, run_spread=0.02).higher[0] == pytest.approx(chance(a, b, 0.02 * 2**0.5), abs=1e-9)
     # One that is known is no run.

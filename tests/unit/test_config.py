@@ -42,6 +42,7 @@ def test_what_is_left_out_is_the_default(tmp_path: Path, text: str) -> None:
         ("seed: true", "seed (line 1)", "expected a whole number; got true"),
         ("seed: -1", "seed (line 1)", "expected a number >= 0; got -1"),
         ("seed: '7'", "seed (line 1)", "remove the quotes"),
+        ("curriculum: {probe: 2020-01-01}", "curriculum.probe (line 1)", "expected a number; got '2020-01-01'"),
         ("model: 7", "model (line 1)", "expected text; got 7; put it in quotes"),
         ("model: ''", "model (line 1)", "expected text that is not empty"),
         ("monitor: 3", "monitor (line 1)", "expected a mapping of keys; got 3"),

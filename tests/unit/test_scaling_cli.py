@@ -14,9 +14,11 @@ import pytest
 from inputs_cli import call
 
 from curricula import CurriculaValueError, Curriculum, GroupOutcome, PromptPool, open_log
+from curricula.allocation import allocate
 from curricula.cli.scaling.series import Scale, read_series
 from curricula.cli.scaling.sources import Asked, read_source
-from curricula.scaling import evaluation_noise
+from curricula.cli.scaling.tables import Table
+from curricula.scaling import ScalingFit, evaluation_noise
 from curricula.scaling.laws import sigmoid
 
 LAWS = {"fast": (0.56, 2.0, 1500.0), "high": (0.72, 1.6, 3500.0)}
@@ -147,6 +149,53 @@ def test_environments_of_a_file_are_told_apart(tmp_path: Path) -> None:
     note = "points of 2 environments are one curve: --by environment tells them apart"
     assert note in call("scaling", "fit", str(tmp_path / "e.csv"))
     assert note not in call("scaling", "fit", str(tmp_path / "e.csv"), "--by", "environment")
+
+
+@pytest.mark.parametrize("method", ["bayes", "grid", "power_law", "log_linear"])
+def test_points_at_one_compute_tell_nothing(tmp_path: Path, method: str) -> None:
+    many = "\n".join(f"a,{step * 100},{0.1 + 0.02 * step}" for step in range(1, 20))
+    (tmp_path / "one.csv").write_text(f"recipe,compute,score\n{many}\nb,100,0.2\n")
+    path = str(tmp_path / "one.csv")
+    found = json.loads(call("scaling", "fit", path, "--method", method, "--json"))
+    alone = found.get("fits", found)["b"]
+    assert {alone[name] for name in ("asymptote", "exponent", "midpoint", "r0")} == {None}
+    assert set(alone["reasons"]) == {"too_short"}
+    assert "1 place over a factor of 1" in call("scaling", "fit", path, "--method", method)
+    with pytest.raises(CurriculaValueError, match=r"two computes or more of each; got 1 at 100 alone"):
+        call("scaling", "compare", path, "--method", method)
+
+
+def test_columns_that_differ_within_a_run_tell_no_recipes_apart() -> None:
+    columns = {"run_id": list("xxyyzz"), "step": [1, 2] * 3, "lr": [1, 1, 2, 2, 2, 2], "score": [1, 2, 3, 4, 5, 6]}
+    assert Table("m", "m", columns).differing(most=2) == ["lr"]
+    asked = Table("m", "m", {"accuracy": [1, 2], "arm": ["a", "b"]}, score="accuracy")
+    with pytest.raises(CurriculaValueError, match=r"got columns that differ: arm \(2 values\); and 1 more$"):
+        asked.column("recipe", "--by")
+
+
+def test_the_slope_of_a_split_is_that_of_its_curve() -> None:
+    known = {"a": ScalingFit.of_parameters(0.5, 2.0, 300, r0=0.1), "b": ScalingFit.of_parameters(0.7, 1.5, 800, r0=0.1)}
+    slopes = [allocate(known, budget).marginal["b"] for budget in range(900, 1100, 10)]
+    assert max(np.diff(slopes)) < 1e-6
+    assert min(slopes[1:]) > 0.9 * max(slopes) * 900 / 1100
+
+
+def test_a_width_in_percent_is_two_by_default() -> None:
+    guess = ("--spacing", "500", "--pilots", "5", "--longest", "3000", "--json")
+    rates = call("scaling", "design", "--asymptote", ".6", "--midpoint", "900", "--noise", ".01", *guess)
+    percent = call("scaling", "design", "--asymptote", "60", "--midpoint", "900", "--noise", "1", "--percent", *guess)
+    assert json.loads(rates) == json.loads(percent)
+
+
+def test_a_name_that_is_given_twice_is_refused(csv: str) -> None:
+    with pytest.raises(CurriculaValueError, match="--weight: expected each name once; got 'fast' twice"):
+        call("scaling", "allocate", csv, "--budget", "10", "--weight", "fast=1", "--weight", "fast=2")
+
+
+def test_output_that_is_closed_is_no_error(csv: str) -> None:
+    code = f"{sys.executable} -c 'from curricula.cli import main; main()' scaling fit {csv} --method log_linear >&-"
+    done = subprocess.run(["sh", "-c", code], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_recipes_are_compared_in_words_and_as_json(csv: str, tmp_path: Path) -> None:

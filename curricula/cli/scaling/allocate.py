@@ -99,6 +99,8 @@ def _named(option: str, texts: Named, labels: Sequence[str]) -> dict[str, float]
             raise CurriculaValueError(
                 f"{option}: expected NAME=VALUE with a name of {', '.join(labels)}; got {text!r}{nearest(name, labels)}"
             )
+        if name in found:
+            raise CurriculaValueError(f"{option}: expected each name once; got {name!r} twice")
         found[name] = options.number(option, value, "NAME=VALUE with a value of 0 or more", given=text)
     return found
 
@@ -122,7 +124,8 @@ def _show(fits: Sequence[Fitted], plan: Allocation) -> None:
     total = plan.total
     console.print(
         f"weighted gain {total.mean:.4f} [{total.low:.4f}, {total.high:.4f}]; with equal shares {plan.equal:.4f}, "
-        f"with proportional ones {plan.proportional:.4f}; no split gains more than {plan.bound:.4f}",
+        f"with proportional ones {plan.proportional:.4f}; no split gains more than {plan.bound:.4f}"
+        + (" on the curves that were drawn" if plan.method == "thompson" else ""),
         highlight=False,
         soft_wrap=True,
     )

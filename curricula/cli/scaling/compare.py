@@ -139,9 +139,10 @@ def verdict(a: str, b: str, made: Comparison) -> list[str]:
         why = "the higher ceiling" if made.by == "asymptote" else "ceilings within .02, the larger exponent"
         lines.append(f"by the paper's rule: {names[made.winner]} ({why})")
     if made.overtook is not None:
-        side, place = made.overtook
+        side, place, probability = made.overtook
         lines.append(
-            f"within the data {names[side]} overtook {names['b' if side == 'a' else 'a']} at about {amount(place)}"
+            f"within the data {names[side]} overtook {names['b' if side == 'a' else 'a']} at about {amount(place)} "
+            f"(probability {probability:.2f})"
         )
     cross = made.crossing
     if cross.probability >= 0.05:
@@ -163,7 +164,7 @@ def _overtakes(pairs: Sequence[Pair]) -> list[tuple[float, str]]:
     found: list[tuple[float, str]] = []
     for a, b, made in pairs:
         if made.overtook is not None:
-            side, place = made.overtook
+            side, place, _ = made.overtook
             first, second = (a, b) if side == "a" else (b, a)
             found.append((place, f"{first.label} overtook {second.label}"))
         ahead, behind = (a, b) if made.crossing.a >= made.crossing.b else (b, a)

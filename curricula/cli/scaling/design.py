@@ -40,7 +40,10 @@ def command(
     prompts: options.Prompts = None,
     samples: options.Samples = None,
     horizon: Annotated[float | None, typer.Option(help="Compute to forecast at.", show_default="the ceiling")] = None,
-    width: Annotated[float, typer.Option(help="Half of the 90% band's width that is wanted.")] = 0.02,
+    width: Annotated[
+        float | None,
+        typer.Option(help="Half of the 90% band's width that is wanted.", show_default="0.02, or 2 with --percent"),
+    ] = None,
     longest: Annotated[
         float | None, typer.Option(help="The longest pilot.", show_default="the horizon, or 20 midpoints")
     ] = None,
@@ -66,7 +69,13 @@ def command(
     if guessed == (source is not None) or (asymptote is None) != (midpoint is None):
         raise CurriculaValueError(
             "design: expected points so far, or a guess of both --asymptote and --midpoint; got "
-            + ("points and a guess" if source is not None else "half a guess" if asymptote or midpoint else "neither")
+            + (
+                "points and a guess"
+                if source is not None
+                else "half a guess"
+                if (asymptote, midpoint) != (None, None)
+                else "neither"
+            )
         )
     if source is not None and exponent is not None:
         raise CurriculaValueError("--exponent: expected it with a guess; got points, which say it; leave it out")
@@ -106,7 +115,7 @@ def command(
             prompts=prompts,
             samples=samples or 1,
             horizon=horizon,
-            width=width / scales,
+            width=0.02 if width is None else width / scales,
             longest=longest,
             simulations=pilots,
             seed=draw,

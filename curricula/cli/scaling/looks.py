@@ -1,5 +1,6 @@
 """What the pictures of `curricula scaling` share: colours, an axis of compute, where they go."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,16 @@ from curricula.errors import CurriculaValueError
 
 COLOURS = (CURRICULUM, UNIFORM, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 _LINES = 24
+_FAR = 300.0
+"""An axis over more than such a factor has powers of ten alone."""
 
 
 def compute_axis(axes: Any, name: str) -> None:
     """Compute along a logarithmic axis, in numbers that can be read."""
     axes.set(xscale="log", xlabel=plain(name))
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axes.get_xlim()
+    near = low > 0 and high < _FAR * low
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if near else (1,), numticks=None if near else 8))
     axes.xaxis.set_major_formatter(_amount)
     axes.minorticks_off()
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
@@ -44,7 +49,9 @@ def save(figure: Any, title: str, path: Path) -> Path:
     figure.suptitle(plain(title), x=0.01, ha="left", fontsize=13, fontweight="bold")
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     try:
-        figure.savefig(path, dpi=150, facecolor="white", metadata=metadata)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # boxes in the picture say so
+            figure.savefig(path, dpi=150, facecolor="white", metadata=metadata)
     except OSError as error:
         raise CurriculaValueError(
             f"--plot: expected a file that can be written; got {path}: {error.strerror}"

@@ -37,8 +37,8 @@ def fits_table(fits: Sequence[Fitted]) -> Table:
         if fit.method == "bayes":
             rows.append(("probability of a bend", f"{fit.bounded:.2f}", "", ""))
         # One place tells nothing of a curve: all figures would be what was believed before.
-        rows = [(row[0], "-", "-", "-") for row in rows] if single(one) else [row for row in rows if row[1] != "-"]
-        if math.isfinite(fit.noise) and not single(one):
+        rows = [(row[0], "-", "-", "-") for row in rows] if fit.blank else [row for row in rows if row[1] != "-"]
+        if math.isfinite(fit.noise) and not fit.blank:
             rows.append(("noise of a point", figure(fit.noise), "", ""))
         for label, row in zip(about, rows, strict=False):
             made.add_row(label, *row)
@@ -55,7 +55,7 @@ def forecast_table(fits: Sequence[Fitted], forecasts: Sequence[Forecast]) -> Tab
     )
     for one, forecast in zip(fits, forecasts, strict=True):
         for compute, mean, low, high in forecast:
-            said = ("-",) * 3 if single(one) else tuple(f"{v:.3f}" for v in (mean, low, high))
+            said = ("-",) * 3 if one.fit.blank else tuple(f"{v:.3f}" for v in (mean, low, high))
             made.add_row(one.label, amount(compute), f"{compute / one.last:.3g}", *said)
     return made
 
@@ -85,11 +85,6 @@ def dictionary(one: Fitted, forecast: Forecast | None = None) -> dict[str, Any]:
     if forecast is not None:
         found["forecast"] = [dict(zip(("compute", "mean", "low", "high"), row, strict=True)) for row in forecast]
     return found
-
-
-def single(one: Fitted) -> bool:
-    """Whether all points of a curve are at one compute."""
-    return len(set(one.fit.observed.positive.tolist())) < 2
 
 
 def counted(number: int, what: str) -> str:

@@ -3,7 +3,7 @@
 import math
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ def read_series(sources: Sequence[str], asked: Asked, scale: Scale) -> list[Seri
 
 def _series_of(table: Table, asked: Asked, scale: Scale, alone: bool) -> list[Series]:
     axis, measure = axis_of(table, asked.compute or table.compute), asked.score or table.score
+    table = replace(table, compute=axis, score=measure)
     compute = _numbers(table, axis, "--compute", missing=bool(table.noise))
     score = _rates(table, _numbers(table, measure, "--score", missing=True, percent=scale.percent), measure, scale)
     noise, trials, notes = _noise(table, measure, scale)
@@ -218,7 +219,7 @@ def _readable(name: str) -> str:
     >>> _readable("a\nb")
     'a\\nb'
     """
-    hidden = ("Cc", "Cs", "Zl", "Zp")
+    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return "".join(
         mark.encode("unicode_escape").decode() if unicodedata.category(mark) in hidden else mark for mark in name
     )

@@ -54,7 +54,7 @@ class Table:
                 counts = {column: len(set(map(str, self.columns[column]))) for column in differing}
                 shown = ", ".join(f"{column} ({count} values)" for column, count in counts.items())
                 rest = len(there) - len(differing)
-                others = f"; and {rest} more, which differ nowhere or nearly everywhere" if rest else ""
+                others = f"; and {rest} more" if rest else ""
                 raise CurriculaValueError(
                     f"{self.where}: expected a column {name!r} for {option}; got columns that differ: {shown}{others}"
                 )
@@ -63,16 +63,18 @@ class Table:
         return self.columns[name]
 
     def differing(self, most: int = MOST_CURVES) -> list[str]:
-        """Columns of 2 to so many values, fewest first: those that may tell curves apart.
+        """Columns of 2 to so many values, fewest first, each run of one alone: those that may tell curves apart.
 
         >>> Table("a.csv", "a", {"step": [1, 2, 3], "arm": ["a", "b", "a"], "kind": ["x"] * 3}).differing(most=2)
         ['arm']
         """
-        counts = {
-            column: len(set(map(str, values)))
-            for column, values in self.columns.items()
-            if column and column not in (self.compute, self.score)
-        }
+        runs = list(map(str, self.columns.get("run_id", [])))
+        counts: dict[str, int] = {}
+        for column, values in self.columns.items():
+            texts = list(map(str, values))
+            alone = not runs or len(set(zip(runs, texts, strict=True))) == len(set(runs))
+            if column and column not in (self.compute, self.score) and alone:
+                counts[column] = len(set(texts))
         few = [column for column, count in counts.items() if 2 <= count <= most]
         return sorted(few, key=lambda column: counts[column])[:_SHOWN]
 

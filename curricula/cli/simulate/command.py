@@ -1,6 +1,9 @@
 """`curricula simulate`: a preview of a mix without a GPU."""
 
 import json
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -61,22 +64,21 @@ def command(
     total = sum(environment.prompts for environment in plan.law.environments)
     if groups > total:
         raise CurriculaValueError(f"--groups: expected at most {total}, the prompts of the mix; got {groups}")
-    try:
+    with _writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CurriculaValueError(
-            f"--out: expected a folder that can be written; got {out}: {error.strerror}"
-        ) from error
+        tempfile.TemporaryFile(dir=out).close()
     console = Console(stderr=as_json)
     preview = _run(plan, config, range(seed, seed + seeds), console)
     from curricula.cli.simulate.plot import draw  # matplotlib takes a second, and --help should not wait for it
 
-    pictures = draw(preview, world, out)
+    with _writing(out):
+        pictures = draw(preview, world, out)
     notes = [report.DISCLAIMER, report.law_text(world, plan.law), *about.notes]
     if ignored := left_out(config):
         notes.append(f"Not simulated, of what the mix sets: {', '.join(ignored)}.")
     summary = preview.summary() | {"world": world, "notes": notes, "plots": [str(picture) for picture in pictures]}
-    (out / "simulate.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    with _writing(out):
+        (out / "simulate.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     if as_json:
         print(json.dumps(summary))
         return
@@ -88,6 +90,17 @@ def command(
         console.print(line, highlight=False, soft_wrap=not console.is_terminal)
     for name, place in (("plot", pictures[0]), ("figures", out / "simulate.json")):
         print(f"{name:9} {place}")
+
+
+@contextmanager
+def _writing(out: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or out
+        raise CurriculaValueError(
+            f"--out: expected a folder that can be written; got {place}: {error.strerror}; free it, or give another"
+        ) from error
 
 
 def settled(
